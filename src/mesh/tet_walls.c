@@ -370,8 +370,8 @@ static un_status refuse_thin(const sample_args *a)
     un_status status = UN_OK;
     if (thin)
         status = un_fail(ctx, UN_ERROR_UNAVAILABLE,
-                         "solids thinner than two of the finest cells work in one process, not in "
-                         "%d; start it without mpirun, or make them thicker",
+                         "solids thinner than two of the cells around them work in one process, not "
+                         "in %d; go on without mpirun (--resume), or make them thicker",
                          un_rank_count(ctx));
     return un_ranks_agree(ctx, status);
 }

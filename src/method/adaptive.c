@@ -166,10 +166,11 @@ un_status un_adaptive_advect(un_adaptive *a, bool pushes, double dt)
     un_particles *p = &a->markers.particles;
     un_tet_field u = {a->tet.u, a->node.u};
     un_hit *hits = NULL;
-    if (pushes) UN_TRY(un_core_need_hits(&a->core, p, &hits));
+    if (pushes) UN_TRY(un_adaptive_agree(a, un_core_need_hits(&a->core, p, &hits)));
     UN_TRY(un_advect_tets(a->core.ctx, &a->core.arena, p, hits, &a->markers.bins, &a->mesh.tets, &u,
                           a->mesh.walls.phi, a->core.walls, a->core.def->gravity, dt));
-    UN_TRY(un_core_push_bodies(&a->core, p, hits));
+    UN_TRY(a->ranks.any ? un_adaptive_push_bodies_ranks(a, hits)
+                        : un_core_push_bodies(&a->core, p, hits));
     un_arena_reset(&a->core.arena);
     return UN_OK;
 }

@@ -167,6 +167,9 @@ un_status un_adaptive_refresh_flags(un_adaptive *a);
 /* Instead of the calls without `ranks`. */
 un_status un_adaptive_emit_ranks(un_adaptive *a, double dt);
 un_status un_adaptive_place_emitted_ranks(un_adaptive *a);
+un_status un_adaptive_settle_ranks(un_adaptive *a, const un_vec3 *was, const un_impulse *impulse,
+                                   double kick);
+un_status un_adaptive_push_bodies_ranks(un_adaptive *a, const un_hit *hits);
 /* For checkpoints, on one rank too. */
 un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
                                  double *values);

@@ -32,8 +32,8 @@ un_status un_adaptive_want_ranks(un_adaptive *a)
     int32_t count = un_rank_count(ctx);
     a->ranks.wanted = count > 1;
     if (count == 1) return UN_OK;
-    const char *what = def->fluid.surface_tension > 0              ? "surface tension"
-                       : a->core.bodies->free_count > 0            ? "solids that the liquid moves"
+    bool drags = a->thick.any && a->core.bodies->free_count > 0;
+    const char *what = drags ? "solids that viscous liquid moves"
                        : strcmp(def->solver.surface, "hulls") == 0 ? "solver.surface = \"hulls\""
                                                                    : NULL;
     if (!what) return UN_OK;
@@ -137,6 +137,42 @@ un_status un_adaptive_refresh_flags(un_adaptive *a)
 {
     un_field field = {"flags", a->markers.particles.flags, NULL, 1};
     return un_particle_refresh(a->markers.share, &field, 1);
+}
+
+/* ---- bodies that the liquid moves ---- */
+
+static un_status sum_particles(void *arg, int32_t width, un_parallel_values *values,
+                               void *values_arg, double *sums)
+{
+    const un_adaptive *a = arg;
+    return un_markers_sums(a->core.ctx, &a->markers, width, values, values_arg, sums);
+}
+
+un_status un_adaptive_settle_ranks(un_adaptive *a, const un_vec3 *was, const un_impulse *impulse,
+                                   double kick)
+{
+    un_settling def = {.was = was,
+                       .mesh = impulse,
+                       .gravity = un_scale(a->core.def->gravity, kick),
+                       .density = a->core.def->fluid.density,
+                       .sum = sum_particles,
+                       .arg = a};
+    if (!was) return UN_OK;
+    return un_particles_keep_all(a->core.ctx, &a->markers.particles, &def);
+}
+
+un_status un_adaptive_push_bodies_ranks(un_adaptive *a, const un_hit *hits)
+{
+    un_context *ctx = a->core.ctx;
+    const un_particle_share *s = a->markers.share;
+    un_part own = un_markers_own(&a->markers);
+    un_particles mine = un_particles_part(&a->markers.particles, own);
+    if (!hits) return UN_OK;
+    uint32_t *id = un_arena_alloc(&a->core.arena, (size_t)mine.count + 1, sizeof *id);
+    UN_TRY(un_ranks_agree(ctx, id ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t q = 0; q < mine.count; q++) id[q] = (uint32_t)(s->own.begin + q);
+    return un_advect_push_bodies(ctx, &mine, hits + own.begin, id, a->core.bodies,
+                                 a->core.def->fluid.density);
 }
 
 /* ---- sources ---- */

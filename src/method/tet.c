@@ -210,14 +210,17 @@ static un_status to_particles(un_tet *s, double dt)
 {
     un_adaptive *a = &s->a;
     un_vec3 *was;
-    UN_TRY(un_core_note(&a->core, &a->markers.particles, &was));
+    UN_TRY(un_adaptive_agree(a, un_core_note(&a->core, &a->markers.particles, &was)));
     un_flip flip = un_core_flip(&a->core, a->mesh.tree.h, un_core_kick(&a->core, dt));
     un_tet_field u = {a->tet.u, a->node.u}, change = {a->tet.d, a->node.d};
     un_cling cling = un_adaptive_cling(a);
     UN_TRY(un_transfer_tets_to_particles(a->core.ctx, &a->core.arena, &a->markers.particles,
                                          &a->markers.bins, &a->mesh.tets, &u, &change, s->sharp,
                                          &flip, 0.25 * a->mesh.tree.h));
-    un_core_settle(&a->core, &a->markers.particles, was, &s->impulse, flip.dt);
+    if (a->ranks.any)
+        UN_TRY(un_adaptive_settle_ranks(a, was, &s->impulse, flip.dt));
+    else
+        un_core_settle(&a->core, &a->markers.particles, was, &s->impulse, flip.dt);
     un_arena_reset(&a->core.arena);
     un_advect_draw_in(a->core.ctx, &a->markers, a->core.walls, &cling, UN_DRAW_HELD, dt,
                       a->core.pace);

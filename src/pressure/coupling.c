@@ -131,6 +131,36 @@ int32_t un_coupling_collect(const un_pressure *pr, int32_t body, un_coupling_pus
     return count;
 }
 
+static un_status collect_own(const un_pressure *pr, const un_bodies *bodies,
+                             un_coupling_push_of *push_of, const void *arg, un_body_row **mine,
+                             int64_t *count)
+{
+    size_t capacity = 0;
+    for (int32_t b = 0; b < bodies->count; b++)
+        for (int64_t r = pr->own.begin; r < pr->own.end && bodies->body[b].free; r++) {
+            un_body_row found = {.body = b, .row = (int32_t)r};
+            if (!push_of(arg, pr->place[r], b, found.push)) continue;
+            UN_TRY(un_array_reserve(pr->ctx, (void **)mine, &capacity, (size_t)*count + 1,
+                                    sizeof **mine));
+            (*mine)[(*count)++] = found;
+        }
+    return UN_OK;
+}
+
+un_status un_coupling_collect_ranks(const un_pressure *pr, const un_bodies *bodies,
+                                    un_coupling_push_of *push_of, const void *arg,
+                                    un_body_row **all, int64_t *count)
+{
+    un_body_row *mine = NULL;
+    int64_t own = 0;
+    un_status status = collect_own(pr, bodies, push_of, arg, &mine, &own);
+    status = un_ranks_agree(pr->ctx, status);
+    if (status == UN_OK)
+        status = un_ranks_list(pr->ctx, mine, own, sizeof *mine, (void **)all, count);
+    un_free(pr->ctx, mine);
+    return status;
+}
+
 un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg)
 {
@@ -279,13 +309,20 @@ un_status un_coupling_push_surface(un_pressure *pr, un_bodies *bodies, const dou
 {
     if (!surface || !un_coupling_any(pr)) return UN_OK;
     const un_coupling *c = &pr->coupling;
-    double *given;
-    UN_ALLOC(pr->ctx, given, pr->matrix.n);
-    for (int32_t e = 0; e < c->first[c->columns.count]; e++)
-        given[c->row[e]] = surface[pr->place[c->row[e]]] * kick / density;
-    un_coupling_push_given(pr, bodies, given);
+    double *given = un_alloc(pr->ctx, (size_t)pr->matrix.n, sizeof *given);
+    un_status status = given ? UN_OK : UN_ERROR_MEMORY;
+    if (pr->beside) status = un_ranks_agree(pr->ctx, status);
+    for (int32_t e = 0; status == UN_OK && e < c->first[c->columns.count]; e++) {
+        int32_t r = c->row[e];
+        bool own = !pr->beside || (r >= pr->own.begin && r < pr->own.end);
+        if (own) given[r] = surface[pr->place[r]] * kick / density;
+    }
+    if (status == UN_OK) {
+        un_halo_share(pr->beside, given, sizeof *given);
+        un_coupling_push_given(pr, bodies, given);
+    }
     un_free(pr->ctx, given);
-    return UN_OK;
+    return status;
 }
 
 void un_coupling_free(un_context *ctx, un_coupling *c)

@@ -11,6 +11,8 @@ un_status un_pressure_number(un_pressure *pressure, int64_t place_count);
 /* The same over ranks, for own nodes (tets_ranks.c); ghosts get the numbers of their rows. Makes
  * room for all rows. */
 un_status un_pressure_number_nodes(un_pressure *pressure, const un_tets *mesh);
+/* Over ranks: which rows of others this one asks for: those of ghosts and those next to bodies. */
+un_status un_pressure_know_nodes(un_pressure *pressure, const un_tets *mesh);
 /* Over ranks: row[r + 1] of an own row holds the number of its entries, and afterwards their end
  * among those of all ranks. Fails on all or on none. */
 un_status un_pressure_start_rows(un_pressure *pressure);

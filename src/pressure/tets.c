@@ -65,11 +65,13 @@ typedef struct args {
     un_pressure *pr;
     const un_tet_projection *in;
     const un_tets *mesh;
-    uint32_t mode; /* un_ghost_mode */
-    float *phi;    /* at nodes, kept away from zero */
-    uint8_t *wet;  /* at tets: bit i, node i is an unknown; 0 where closed */
-    uint8_t *left; /* at nodes: to be left out */
-    un_part own;   /* nodes that are this rank's */
+    uint32_t mode;             /* un_ghost_mode */
+    float *phi;                /* at nodes, kept away from zero */
+    uint8_t *wet;              /* at tets: bit i, node i is an unknown; 0 where closed */
+    uint8_t *left;             /* at nodes: to be left out */
+    un_part own;               /* nodes that are this rank's */
+    const un_body_row *pushed; /* over ranks: the rows of all that bodies push on, by body */
+    int64_t pushed_count;
     double size[UN_LEVELS_MAX + 1];
 } args;
 
@@ -455,7 +457,33 @@ static bool push_of_body(const void *arg, int32_t n, int32_t body, double push[6
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
     const args *s = arg;
-    return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
+    int32_t count = 0;
+    if (!s->mesh->share) return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
+    for (int64_t k = 0; k < s->pushed_count; k++) {
+        const un_body_row *from = &s->pushed[k];
+        if (from->body != body) continue;
+        if (row) {
+            row[count] = from->row;
+            memcpy(push[count], from->push, sizeof from->push);
+        }
+        count++;
+    }
+    return count;
+}
+
+/* Over ranks, all know all rows next to bodies. Ranks have ranges of rows, so each body's ascend.
+ */
+static un_status couple_ranks(args *s)
+{
+    un_pressure *pr = s->pr;
+    un_body_row *all = NULL;
+    UN_TRY(un_coupling_collect_ranks(pr, s->in->bodies, push_of_body, s, &all, &s->pushed_count));
+    s->pushed = all;
+    un_status status =
+        un_coupling_build(pr, s->in->bodies, s->in->density, s->in->density, body_rows, s);
+    un_free(pr->ctx, all);
+    UN_TRY(un_ranks_agree(pr->ctx, status));
+    return un_coupling_any(pr) ? un_pressure_know_nodes(pr, s->mesh) : UN_OK;
 }
 
 static un_status couple(args *s)
@@ -464,7 +492,10 @@ static un_status couple(args *s)
     const un_tet_projection *in = s->in;
     pr->coupling.columns.count = 0;
     if (!in->bodies) return UN_OK;
-    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
+    if (s->mesh->share)
+        UN_TRY(couple_ranks(s));
+    else
+        UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density, body_rows, s));
     return un_coupling_push_surface(pr, in->bodies, in->surface, in->dt, in->density);
 }
 
@@ -567,7 +598,6 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
     const un_tets *mesh = in->mesh;
     args s = {.pr = pr, .in = in, .mesh = mesh};
     UN_ASSERT(in->dt > 0 && in->density > 0);
-    UN_ASSERT(!mesh->share || !in->bodies);
     *report = (un_tet_projection_report){0};
     s.mode = in->first_order ? UN_GHOST_NONE : in->by_row ? UN_GHOST_BY_ROW : 0;
     for (int32_t l = 0; l <= mesh->tree->level_max; l++) s.size[l] = un_octree_size(mesh->tree, l);
@@ -618,6 +648,7 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
 typedef struct impulse_args {
     args s;
     const un_vec3 *before;
+    int64_t first; /* this rank's first tet, less its number on one rank */
 } impulse_args;
 
 /* The other side of what the pressure does to bodies and walls: -sum_n q_n sum_t V_open G_n. */
@@ -645,7 +676,7 @@ static void impulse_tets(void *arg, int64_t begin, int64_t end, double *sums)
 {
     const impulse_args *a = arg;
     const un_tet_projection *in = a->s.in;
-    for (int64_t t = begin; t < end; t++) {
+    for (int64_t t = begin + a->first; t < end + a->first; t++) {
         if (!in->known[t]) continue;
         const int32_t *n = in->mesh->tet[t];
         double phi[4] = {in->phi[n[0]], in->phi[n[1]], in->phi[n[2]], in->phi[n[3]]};
@@ -668,12 +699,22 @@ void un_tet_impulse(const un_pressure *pr, const un_tet_projection *in, const un
                       .before = before};
     double sums[4], press[3];
     const un_octree *tree = in->mesh->tree;
+    const un_tet_share *share = in->mesh->share;
     for (int32_t l = 0; l <= tree->level_max; l++) a.s.size[l] = un_octree_size(tree, l);
-    un_parallel_sums(pr->ctx, in->mesh->tet_count, 4, impulse_tets, &a, sums);
+    if (share) {
+        a.first = share->tet_begin - share->tets.begin;
+        un_ranks_sums(pr->ctx, share->tets, 4, impulse_tets, &a, sums);
+    } else {
+        un_parallel_sums(pr->ctx, in->mesh->tet_count, 4, impulse_tets, &a, sums);
+    }
     out->momentum = un_v3(sums[0], sums[1], sums[2]);
     out->mass = un_v3(sums[3], sums[3], sums[3]);
     if (in->surface) return;
-    un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
+    un_range rows = {pr->own.begin, pr->own.end, pr->matrix.n};
+    if (share)
+        un_ranks_sums(pr->ctx, rows, 3, press_rows, &a, press);
+    else
+        un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
     out->momentum =
         un_mad(un_scale(un_v3(press[0], press[1], press[2]), in->density), gravity, sums[3]);
 }

@@ -1,18 +1,28 @@
 /* The system of nodes over ranks: every rank has the rows of its own nodes, numbered as on one
  * rank, and knows the numbers of its ghosts' rows. */
+#include "pressure/coupling.h"
 #include "pressure/system.h"
 
-/* Rows of ghosts, ascending as ghosts do. */
-static un_status know_ghosts(un_pressure *pr, const un_tet_share *share)
+static un_status list_rows(un_pressure *pr, const un_tet_share *share, un_ids *rows)
 {
-    int32_t *rows = un_alloc(pr->ctx, (size_t)share->ghost_count + 1, sizeof *rows), count = 0;
-    un_status status = un_ranks_agree(pr->ctx, rows ? UN_OK : UN_ERROR_MEMORY);
-    for (int32_t k = 0; status == UN_OK && k < share->ghost_count; k++) {
+    const un_coupling *c = &pr->coupling;
+    for (int32_t k = 0; k < share->ghost_count; k++) {
         int32_t row = pr->index[share->ghost[k]];
-        if (row >= 0) rows[count++] = row;
+        if (row >= 0) UN_TRY(un_ids_add(pr->ctx, rows, row));
     }
-    if (status == UN_OK) status = un_pressure_know_rows(pr, rows, count);
-    un_free(pr->ctx, rows);
+    for (int32_t e = 0; un_coupling_any(pr) && e < c->first[c->columns.count]; e++)
+        if (c->row[e] < pr->own.begin || c->row[e] >= pr->own.end)
+            UN_TRY(un_ids_add(pr->ctx, rows, c->row[e]));
+    un_ids_sort(rows);
+    return UN_OK;
+}
+
+un_status un_pressure_know_nodes(un_pressure *pr, const un_tets *mesh)
+{
+    un_ids rows = {0};
+    un_status status = un_ranks_agree(pr->ctx, list_rows(pr, mesh->share, &rows));
+    if (status == UN_OK) status = un_pressure_know_rows(pr, rows.id, rows.count);
+    un_free(pr->ctx, rows.id);
     return status;
 }
 
@@ -33,7 +43,8 @@ un_status un_pressure_number_nodes(un_pressure *pr, const un_tets *mesh)
     }
     un_field field = {"row", pr->index, NULL, sizeof *pr->index};
     UN_TRY(un_tets_share(mesh, &field, 1));
-    return know_ghosts(pr, mesh->share);
+    pr->coupling.columns.count = 0; /* no bodies yet */
+    return un_pressure_know_nodes(pr, mesh);
 }
 
 un_status un_pressure_start_rows(un_pressure *pr)

@@ -180,6 +180,7 @@ void un_lattice_pull(const un_tension_lattice *l)
 typedef struct tet_args {
     const un_tension_tets *in;
     const un_body *body;
+    int64_t first; /* this rank's first tet, less its number on one rank */
 } tet_args;
 
 static void pull_in_tets(void *arg, int64_t begin, int64_t end, double *sums)
@@ -187,8 +188,8 @@ static void pull_in_tets(void *arg, int64_t begin, int64_t end, double *sums)
     const tet_args *a = arg;
     const un_tets *mesh = a->in->mesh;
     const float *phi = a->in->phi;
-    pull sum = {0};
-    for (int64_t t = begin; t < end; t++) {
+    pull sum = {un_v3(sums[0], sums[1], sums[2]), un_v3(sums[3], sums[4], sums[5])};
+    for (int64_t t = begin + a->first; t < end + a->first; t++) {
         const int32_t *n = mesh->tet[t];
         int liquid = 0;
         for (int i = 0; i < 4; i++) liquid += phi[n[i]] < 0;
@@ -202,16 +203,20 @@ static void pull_in_tets(void *arg, int64_t begin, int64_t end, double *sums)
     }
     const double values[6] = {sum.impulse.x, sum.impulse.y, sum.impulse.z,
                               sum.twist.x,   sum.twist.y,   sum.twist.z};
-    for (int i = 0; i < 6; i++) sums[i] += values[i];
+    for (int i = 0; i < 6; i++) sums[i] = values[i];
 }
 
 void un_tension_pull_on_tets(un_context *ctx, const un_tension_tets *in)
 {
     for (int32_t b = 0; b < in->bodies->count; b++) {
-        tet_args a = {in, &in->bodies->body[b]};
+        const un_tet_share *share = in->mesh->share;
+        tet_args a = {in, &in->bodies->body[b], share ? share->tet_begin - share->tets.begin : 0};
         double s[6];
         if (!in->bodies->body[b].free) continue;
-        un_parallel_sums(ctx, in->mesh->tet_count, 6, pull_in_tets, &a, s);
+        if (share)
+            un_ranks_sums(ctx, share->tets, 6, pull_in_tets, &a, s);
+        else
+            un_parallel_sums(ctx, in->mesh->tet_count, 6, pull_in_tets, &a, s);
         pull sum = {un_v3(s[0], s[1], s[2]), un_v3(s[3], s[4], s[5])};
         apply(&in->bodies->body[b], &sum, in->def->fluid.surface_tension * in->kick);
     }

@@ -96,17 +96,88 @@ bool un_contact_may_matter(const un_tension_tets *in, int64_t n, double h)
     return depth > 0 && depth < DEPTH * h && fabs((double)in->phi[n]) < SHEAR_MAX * h;
 }
 
+/* The mirror image of node n, if it is in a solid. */
+static bool find_image(const un_tension_tets *in, int32_t n, un_vec3 *x)
+{
+    double h = size_at(in, n), depth = depth_at(in, n);
+    if (!(depth > 0 && depth < DEPTH * h)) return false;
+    un_vec3 normal = normal_at(in, n);
+    *x = un_mad(in->mesh->x[n], normal, 2 * depth);
+    return un_dot(normal, normal) > 0;
+}
+
+/* The image sheared to the contact angle, by the slope there. */
+static un_vec3 shear(const un_tension_tets *in, int32_t n, un_vec3 x, un_vec3 slope)
+{
+    double h = size_at(in, n), cot = cot_at(in, n);
+    if (cot == 0) return x;
+    un_vec3 along = tangent(slope, normal_at(in, n));
+    double way = un_clamp(2 * depth_at(in, n) * cot, -SHEAR_MAX * h, SHEAR_MAX * h);
+    return un_mad(x, along, -way / fmax(un_length(along), MEETS));
+}
+
 float un_contact_value(const un_tension_tets *in, int32_t n)
 {
-    double h = size_at(in, n), depth = depth_at(in, n), cot = cot_at(in, n);
-    if (!(depth > 0 && depth < DEPTH * h)) return in->phi[n];
-    un_vec3 normal = normal_at(in, n), slope, x = un_mad(in->mesh->x[n], normal, 2 * depth);
-    if (!(un_dot(normal, normal) > 0)) return in->phi[n];
+    un_vec3 x, slope;
+    if (!find_image(in, n, &x)) return in->phi[n];
     double value = sample(in, x, &slope);
-    if (cot == 0) return (float)value;
-    un_vec3 along = tangent(slope, normal);
-    double shear = un_clamp(2 * depth * cot, -SHEAR_MAX * h, SHEAR_MAX * h);
-    return (float)sample(in, un_mad(x, along, -shear / fmax(un_length(along), MEETS)), &slope);
+    if (cot_at(in, n) == 0) return (float)value;
+    return (float)sample(in, shear(in, n, x, slope), &slope);
+}
+
+/* ---- over ranks ---- */
+
+typedef struct sampled {
+    double value, slope[3];
+} sampled;
+
+/* All ranks get to know all places; the rank that knows the level set there tells it. */
+static un_status ask(un_context *ctx, const un_tension_tets *in, const un_vec3 *x, int64_t count,
+                     sampled *answers)
+{
+    const un_tree_share *tree = in->mesh->share->tree;
+    un_range range = un_ranks_range(ctx, count);
+    un_vec3 *all = NULL;
+    int64_t all_count = 0;
+    UN_TRY(un_ranks_list(ctx, x, count, sizeof *x, (void **)&all, &all_count));
+    sampled *known = un_alloc_zero(ctx, (size_t)all_count + 1, sizeof *known);
+    un_status status = un_ranks_agree(ctx, known ? UN_OK : UN_ERROR_MEMORY);
+    for (int64_t k = 0; status == UN_OK && k < all_count; k++) {
+        un_vec3 slope;
+        uint64_t key = un_tets_place_key(in->mesh, all[k]);
+        if (un_ranks_owner(tree->first, un_rank_count(ctx), key) != un_rank(ctx)) continue;
+        known[k].value = sample(in, all[k], &slope);
+        known[k].slope[0] = slope.x;
+        known[k].slope[1] = slope.y;
+        known[k].slope[2] = slope.z;
+    }
+    if (status == UN_OK) {
+        un_ranks_add(ctx, &known->value, all_count * 4);
+        memcpy(answers, known + range.begin, (size_t)count * sizeof *answers);
+    }
+    un_free(ctx, known);
+    un_free(ctx, all);
+    return status;
+}
+
+un_status un_contact_values_ranks(un_context *ctx, un_arena *arena, const un_tension_tets *in,
+                                  const int32_t *node, float *value, un_part own)
+{
+    size_t room = (size_t)(own.end - own.begin) + 1;
+    un_vec3 *x = un_arena_alloc(arena, room, sizeof *x);
+    int64_t *which = un_arena_alloc(arena, room, sizeof *which), count = 0;
+    sampled *answers = un_arena_alloc(arena, room, sizeof *answers);
+    UN_TRY(un_ranks_agree(ctx, x && which && answers ? UN_OK : UN_ERROR_MEMORY));
+    for (int64_t q = own.begin; q < own.end; q++)
+        if (find_image(in, node[q], &x[count])) which[count++] = q;
+    UN_TRY(ask(ctx, in, x, count, answers));
+    for (int64_t k = 0; k < count; k++) {
+        const double *s = answers[k].slope;
+        x[k] = shear(in, node[which[k]], x[k], un_v3(s[0], s[1], s[2]));
+    }
+    UN_TRY(ask(ctx, in, x, count, answers));
+    for (int64_t k = 0; k < count; k++) value[which[k]] = (float)answers[k].value;
+    return UN_OK;
 }
 
 static bool is_on_wall(const un_tension_tets *in, int32_t n)

@@ -15,4 +15,9 @@ bool un_contact_is_in_solid(const un_tension_tets *in, int32_t n);
 /* The slope at node n; on a wall, that of a surface which meets it at the contact angle. */
 un_vec3 un_contact_slope(const un_tension_tets *in, int32_t n, un_vec3 slope);
 
+/* Over ranks: sets the values of nodes node[own] that are in solids, whose images other ranks may
+ * know. All ranks call it. */
+un_status un_contact_values_ranks(un_context *ctx, un_arena *arena, const un_tension_tets *in,
+                                  const int32_t *node, float *value, un_part own);
+
 #endif

@@ -59,6 +59,9 @@ typedef struct args {
     float *to;
     bool at_walls; /* smooths there only */
     double mean;
+    un_part own;     /* numbers of this rank's nodes */
+    int64_t own_off; /* number among those of all ranks, less that */
+    float *shared;   /* over ranks, at nodes: what ghosts are told */
 } args;
 
 static double size_at(const args *a, int32_t n)
@@ -172,6 +175,36 @@ static void write_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- over ranks ---- */
+
+/* Ghosts get the values of their owners; by number, in the band. Nothing happens on one rank. */
+static un_status share(const args *a, float *values)
+{
+    const un_tet_share *s = a->mesh->share;
+    if (!s) return UN_OK;
+    un_field field = {"band", a->shared, NULL, sizeof *a->shared};
+    for (int64_t q = a->own.begin; q < a->own.end; q++) a->shared[a->node[q]] = values[q];
+    UN_TRY(un_tets_share(a->mesh, &field, 1));
+    for (int32_t k = 0; k < s->ghost_count; k++)
+        if (in_band(a, s->ghost[k])) values[a->number[s->ghost[k]]] = a->shared[s->ghost[k]];
+    return UN_OK;
+}
+
+static un_status share_rows(un_context *ctx, un_arena *arena, args *a)
+{
+    const un_tets *mesh = a->mesh;
+    if (!mesh->share) return UN_OK;
+    a->shared = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *a->shared);
+    UN_TRY(un_ranks_agree(ctx, a->shared ? UN_OK : UN_ERROR_MEMORY));
+    un_part own = un_tets_own_nodes(mesh);
+    a->own = (un_part){a->number[own.begin], a->number[own.end]};
+    UN_TRY(un_contact_values_ranks(ctx, arena, a->in, a->node, a->d[0], a->own));
+    for (int32_t q = 0; q < a->count; q++) a->d[1][q] = a->even[q];
+    UN_TRY(share(a, a->d[1]));
+    for (int32_t q = 0; q < a->count; q++) a->even[q] = a->d[1][q] > 0;
+    return share(a, a->d[0]);
+}
+
 /* ---- smoothing ---- */
 
 static void smooth_nodes(void *arg, int64_t begin, int64_t end)
@@ -186,7 +219,7 @@ static void smooth_nodes(void *arg, int64_t begin, int64_t end)
 }
 
 /* From d[0] to d[0]; d[1] is scratch. */
-static void smooth(un_context *ctx, args *a, int passes)
+static un_status smooth(un_context *ctx, args *a, int passes)
 {
     for (int pass = 0; pass < passes; pass++) {
         a->from = a->d[0];
@@ -194,7 +227,9 @@ static void smooth(un_context *ctx, args *a, int passes)
         un_parallel_for(ctx, a->count, 2048, smooth_nodes, a);
         a->d[1] = a->d[0];
         a->d[0] = a->to;
+        UN_TRY(share(a, a->d[0]));
     }
+    return UN_OK;
 }
 
 static void combine(void *arg, int64_t begin, int64_t end)
@@ -282,7 +317,7 @@ static void press(void *arg, int64_t begin, int64_t end, double *sums)
 {
     args *a = arg;
     double sigma = a->in->def->fluid.surface_tension;
-    for (int64_t q = begin; q < end; q++) {
+    for (int64_t q = begin - a->own_off; q < end - a->own_off; q++) {
         int32_t n = a->node[q];
         if (!a->near[n]) continue;
         a->near[n] = isfinite(a->d[0][q]);
@@ -332,32 +367,55 @@ static un_status begin(un_context *ctx, un_arena *arena, args *a)
     return UN_OK;
 }
 
+/* d[1] becomes d[0]. */
+static un_status take_next(args *a)
+{
+    a->d[1] = a->d[0];
+    a->d[0] = a->to;
+    return share(a, a->d[0]);
+}
+
+static un_status find_pressure(un_context *ctx, args *a)
+{
+    const un_tets *mesh = a->mesh;
+    double sums[2] = {0};
+    if (mesh->share) {
+        un_range range = un_ranks_range(ctx, a->own.end - a->own.begin);
+        a->own_off = range.begin - a->own.begin;
+        un_ranks_sums(ctx, range, 2, press, a, sums);
+    } else {
+        un_parallel_sums(ctx, a->count, 2, press, a, sums);
+    }
+    a->mean = sums[1] > 0 ? sums[0] / sums[1] : 0;
+    un_parallel_part(ctx, un_tets_own_nodes(mesh), 8192, fill, a);
+    un_field field = {"tension", a->in->pressure, NULL, sizeof *a->in->pressure};
+    return un_tets_share(mesh, &field, 1);
+}
+
 un_status un_tension_on_tets(un_context *ctx, un_arena *arena, const un_tension_tets *in)
 {
     args a = {.in = in, .mesh = in->mesh};
-    UN_TRY(begin(ctx, arena, &a));
-    smooth(ctx, &a, PASSES);
+    UN_TRY(un_tets_agree(in->mesh, begin(ctx, arena, &a)));
+    UN_TRY(share_rows(ctx, arena, &a));
+    UN_TRY(smooth(ctx, &a, PASSES));
     memcpy(a.d[2], a.d[0], (size_t)a.count * sizeof *a.d[0]);
-    smooth(ctx, &a, PASSES);
+    UN_TRY(smooth(ctx, &a, PASSES));
     un_parallel_for(ctx, a.count, 8192, combine, &a);
     a.to = a.d[1];
     un_parallel_for(ctx, a.count, 1024, find_curvature, &a);
-    a.d[1] = a.d[0];
-    a.d[0] = a.to;
+    UN_TRY(take_next(&a));
     for (int pass = 0; pass < LAST_PASSES + WALL_PASSES; pass++) {
         a.at_walls = pass >= LAST_PASSES;
         a.from = a.d[0];
         a.to = a.d[1];
         un_parallel_for(ctx, a.count, 2048, smooth_curvature, &a);
-        a.d[1] = a.d[0];
-        a.d[0] = a.to;
+        UN_TRY(take_next(&a));
         if (pass == 0) memcpy(a.d[2], a.d[0], (size_t)a.count * sizeof *a.d[0]);
-        if (pass == 1) un_parallel_for(ctx, a.count, 2048, sharpen, &a);
+        if (pass != 1) continue;
+        un_parallel_for(ctx, a.count, 2048, sharpen, &a);
+        UN_TRY(share(&a, a.d[0]));
     }
-    double sums[2] = {0};
-    un_parallel_sums(ctx, a.count, 2, press, &a, sums);
-    a.mean = sums[1] > 0 ? sums[0] / sums[1] : 0;
-    un_parallel_for(ctx, in->mesh->node_count, 8192, fill, &a);
+    UN_TRY(find_pressure(ctx, &a));
     if (in->bodies) un_tension_pull_on_tets(ctx, in);
     return UN_OK;
 }

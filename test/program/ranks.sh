@@ -186,6 +186,18 @@ scene { method = "tet", domain = { size = {0.6, 0.5, 0.8}, slip = { left = 0.02,
         sources = { emitter { shape = sphere { center = {0.3, 0.4, 0.6}, radius = 0.08 },
                               velocity = {0, -1, 0}, viscosity = 5, density = 1200 } } }
 EOF
+# surface tension at solids of several angles, one of which the liquid moves
+cat >bob.lua <<'EOF'
+scene { method = "tet", domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 },
+        detail = { coarsest = 5, finest = 20, surface = 16 }, frames = { count = 2, rate = 60 },
+        fluid = { surface_tension = 0.07 },
+        liquid = { union { box { min = {0, 0, 0}, max = {0.06, 0.02, 0.1} },
+                           sphere { center = {0.03, 0.04, 0.06}, radius = 0.012 } },
+                   velocity = {0, 0, 0.1} },
+        solids = { solid { sphere { center = {0.03, 0.02, 0.03}, radius = 0.012 }, density = 400,
+                           contact_angle = 110 },
+                   box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } } }
+EOF
 same_run() { # DIRECTORY DIRECTORY
     diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
         { ! [ -e "$1/bodies.csv" ] || cmp "$1/bodies.csv" "$2/bodies.csv"; } >>diff.txt 2>&1 &&
@@ -226,6 +238,7 @@ on 5 run splash.lua -o split --threads 1 --resume || complain "5 ranks go on: $(
 same_run splash split
 "$program" run splash.lua -o lone --threads 1 --resume --quiet || complain "one goes on"
 same_run splash lone
+on_ranks bob 3
 on_ranks syrup 3
 awk -F, 'NR > 2 && !($38 > 0) { exit 1 }' syrup/stats.csv || complain "syrup.lua is not viscous"
 
