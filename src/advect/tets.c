@@ -129,7 +129,7 @@ un_status un_advect_tets(un_context *ctx, un_arena *arena, un_particles *particl
         a.unsure = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
         UN_TRY(un_ranks_agree(ctx, a.unsure ? UN_OK : UN_ERROR_MEMORY));
     }
-    un_parallel_part(ctx, own, 2048, move, &a);
+    un_parallel_part(ctx, own, 512, move, &a);
     if (bins->share) UN_TRY(move_unsure(ctx, arena, &a, own));
     particles->lead = a.lead;
     return UN_OK;

@@ -146,7 +146,7 @@ un_status un_file_read(un_context *ctx, const char *path, char **text, size_t *s
 /* "cannot <verb> <path>: <the system's reason>; <remedy>", for an errno. verb: "read", "write". */
 un_status un_file_fail(un_context *ctx, const char *verb, const char *path, int error);
 
-/* ---- parallel loops (parallel.c), the only file that knows about threads ---- */
+/* ---- parallel loops (parallel.c, the only file that knows about threads, and loops.c) ---- */
 
 /* [0, count) is cut into blocks of `grain` (a property of the loop, never of the thread count);
  * body gets one block at a time, in any order, from any thread. A body writes only data of its own
@@ -160,6 +160,8 @@ typedef struct un_part {
 } un_part;
 void un_parallel_part(un_context *ctx, un_part part, int64_t grain, un_parallel_body *body,
                       void *arg);
+/* memcpy by all threads. */
+void un_parallel_copy(un_context *ctx, void *to, const void *from, size_t bytes);
 
 /* Block results are combined in block order, so any thread count gives the same bits. */
 typedef double un_parallel_value(void *arg, int64_t begin, int64_t end);

@@ -7,7 +7,8 @@
 
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
-#define SORT_BLOCKS 16
+#define DIGIT_GRAIN 128
+#define SORT_BLOCKS 32
 
 typedef struct sort_pass {
     const uint32_t *keys; /* of the original indices */
@@ -42,16 +43,41 @@ static void scatter(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Counts become first places: digit by digit, and block by block within a digit. */
-static void place_digits(uint32_t *counts, uint32_t digit_count, int64_t block_count)
+typedef struct place_pass {
+    uint32_t *counts;
+    int64_t block_count;
+    uint32_t first[DIGITS / DIGIT_GRAIN + 1]; /* place by piece of digits */
+} place_pass;
+
+static void count_pieces(void *arg, int64_t begin, int64_t end)
 {
-    uint32_t place = 0;
-    for (uint32_t digit = 0; digit < digit_count; digit++)
-        for (int64_t b = 0; b < block_count; b++) {
-            uint32_t n = counts[b * DIGITS + digit];
-            counts[b * DIGITS + digit] = place;
+    place_pass *p = arg;
+    uint32_t sum = 0;
+    for (int64_t b = 0; b < p->block_count; b++)
+        for (int64_t digit = begin; digit < end; digit++) sum += p->counts[b * DIGITS + digit];
+    p->first[begin / DIGIT_GRAIN + 1] = sum;
+}
+
+static void place_piece(void *arg, int64_t begin, int64_t end)
+{
+    place_pass *p = arg;
+    uint32_t place = p->first[begin / DIGIT_GRAIN];
+    for (int64_t digit = begin; digit < end; digit++)
+        for (int64_t b = 0; b < p->block_count; b++) {
+            uint32_t n = p->counts[b * DIGITS + digit];
+            p->counts[b * DIGITS + digit] = place;
             place += n;
         }
+}
+
+/* Counts become first places: digit by digit, and block by block within a digit. */
+static void place_digits(un_context *ctx, uint32_t *counts, uint32_t digit_count,
+                         int64_t block_count)
+{
+    place_pass p = {counts, block_count, {0}};
+    un_parallel_for(ctx, digit_count, DIGIT_GRAIN, count_pieces, &p);
+    for (int k = 0; k < DIGITS / DIGIT_GRAIN; k++) p.first[k + 1] += p.first[k];
+    un_parallel_for(ctx, digit_count, DIGIT_GRAIN, place_piece, &p);
 }
 
 un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, const uint32_t *keys,
@@ -72,7 +98,7 @@ un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, con
         s.from = pass ? buffers[(pass + 1) % 2] : NULL;
         s.to = buffers[pass % 2];
         un_parallel_for(ctx, count, s.grain, count_digits, &s);
-        place_digits(counts, DIGITS, block_count);
+        place_digits(ctx, counts, DIGITS, block_count);
         un_parallel_for(ctx, count, s.grain, scatter, &s);
     }
     return UN_OK;
@@ -138,7 +164,7 @@ static un_status sort_wide(un_context *ctx, un_arena *arena, uint64_t *const key
         s.to = keys[1 + side];
         s.to_index = index[side];
         un_parallel_for(ctx, count, s.grain, count_wide_digits, &s);
-        place_digits(counts, s.mask + 1, block_count);
+        place_digits(ctx, counts, s.mask + 1, block_count);
         un_parallel_for(ctx, count, s.grain, scatter_wide, &s);
     }
     return UN_OK;

@@ -15,6 +15,7 @@
 #define SEEN 1e-6
 /* As many sums as un_parallel_sums takes at once. */
 #define SUMS_MAX 16
+#define PARTS_GRAIN 2048
 
 void un_components_free(un_components *parts)
 {
@@ -111,6 +112,37 @@ static void anchor_rows(void *arg, int64_t begin, int64_t end)
             !(atomic_load_explicit(&p->flags[root], memory_order_relaxed) & PART_ANCHORED))
             atomic_fetch_or_explicit(&p->flags[root], PART_ANCHORED, memory_order_relaxed);
     }
+}
+
+static void join_entries(void *arg, int64_t begin, int64_t end)
+{
+    search *p = arg;
+    const un_csr *a = p->a;
+    for (int32_t i = (int32_t)begin; i < end; i++) {
+        int32_t last = i;
+        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
+            int32_t j = a->col[k];
+            if (j >= i || j < p->first || a->val[k] == 0) continue;
+            int32_t up = atomic_load_explicit(&p->parent[j], memory_order_relaxed);
+            if (up != last) join(p->parent, i, j);
+            last = up;
+        }
+    }
+}
+
+static void root_rows(void *arg, int64_t begin, int64_t end)
+{
+    search *p = arg;
+    for (int32_t i = (int32_t)begin; i < end; i++)
+        atomic_store_explicit(&p->parent[i], find_root(p->parent, i), memory_order_relaxed);
+}
+
+void un_csr_parts(un_context *ctx, const un_csr *a, un_part own, int32_t *root)
+{
+    search p = {.a = a, .parent = (_Atomic int32_t *)root, .first = own.begin};
+    un_parallel_part(ctx, own, PARTS_GRAIN, start_rows, &p);
+    un_parallel_part(ctx, own, PARTS_GRAIN, join_entries, &p);
+    un_parallel_part(ctx, own, PARTS_GRAIN, root_rows, &p);
 }
 
 /* By now, roots hold the code of their part, -1 - label, and all other rows their root. */

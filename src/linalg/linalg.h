@@ -19,6 +19,9 @@ typedef struct un_csr {
  * round-off, finite values. For tests and for callers that doubt their matrix. */
 bool un_csr_validate(const un_csr *a, const char **reason);
 void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
+/* root[r], for the rows of `own`: the least of them that entries other than zero connect r with. a
+ * is symmetric. */
+void un_csr_parts(un_context *ctx, const un_csr *a, un_part own, int32_t *root);
 
 /* The places of unknowns, for transfers between levels that follow a lattice; it does not matter
  * what the unknowns are. Sites are numbered in the order of their places, unknowns in the order of

@@ -139,8 +139,8 @@ un_status un_node_memory_recall(un_context *ctx, const un_node_memory *m, const 
                                 double *const *value, int width, uint8_t *known)
 {
     recall_args a = {m, mesh, value, width, known};
-    un_parallel_for(ctx, mesh->node_count, 8192, recall, &a);
+    un_parallel_for(ctx, mesh->node_count, 2048, recall, &a);
     UN_TRY(share(&a, true));
-    un_parallel_for(ctx, mesh->node_count, 4096, guess, &a);
+    un_parallel_for(ctx, mesh->node_count, 1024, guess, &a);
     return share(&a, false);
 }

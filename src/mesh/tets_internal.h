@@ -71,7 +71,7 @@ static inline un_vec3 un_tets_home(const un_tets *mesh, uint64_t key)
 void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 
 /* Leaves per block of the loops over them. */
-#define UN_TETS_GRAIN 2048
+#define UN_TETS_GRAIN 512
 
 typedef struct un_leaf_info {
     uint32_t finer, larger; /* neighbours across faces and edges */

@@ -94,7 +94,7 @@ static un_status to_mesh(un_tet *s, double dt)
     UN_TRY(un_adaptive_thicken(a));
     /* What the tets have before any force, to tell the change from; calming needs it too. */
     un_transfer_nodes_to_tets(ctx, a->tet.u, a->node.u, a->node.known, tets, NULL);
-    memcpy(a->tet.d, a->tet.u, (size_t)tets->tet_count * sizeof *a->tet.d);
+    un_parallel_copy(ctx, a->tet.d, a->tet.u, (size_t)tets->tet_count * sizeof *a->tet.d);
     UN_TRY(un_array_need(ctx, (void **)&s->sharp, &s->capacity[0], nodes, sizeof *s->sharp));
     UN_TRY(un_array_need(ctx, (void **)&s->quiet, &s->capacity[1], nodes, sizeof *s->quiet));
     un_calm_def calm = {.u_tet = a->tet.u,

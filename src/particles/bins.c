@@ -95,7 +95,7 @@ void un_bins_destroy(un_bins *b)
 
 /* ---- sorting ---- */
 
-#define SORT_GRAIN 16384
+#define SORT_GRAIN 2048
 
 typedef struct order_args {
     int32_t *begin;

@@ -448,6 +448,6 @@ un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_partic
     }
     UN_TRY(status);
     un_parallel_part(ctx, groups, 64, find_moves, &a);
-    un_parallel_part(ctx, a.own, 4096, apply_moves, &a);
+    un_parallel_part(ctx, a.own, 1024, apply_moves, &a);
     return UN_OK;
 }

@@ -62,7 +62,7 @@ static un_status find_radii(un_context *ctx, un_markers *m)
     for (int i = 0; i < 6; i++)
         UN_TRY(un_array_need(ctx, (void **)arrays[i], &m->capacity[i],
                              (size_t)m->particles.count + 1, sizeof **arrays));
-    un_parallel_for(ctx, m->particles.count, 16384, find_radius, m);
+    un_parallel_for(ctx, m->particles.count, 4096, find_radius, m);
     return UN_OK;
 }
 

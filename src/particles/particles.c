@@ -95,7 +95,7 @@ double un_particles_filter(un_particles *p, const uint8_t *keep)
 
 /* ---- reordering ---- */
 
-#define GATHER_GRAIN 16384
+#define GATHER_GRAIN 4096
 
 typedef struct gather_args {
     const int32_t *order;

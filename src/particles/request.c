@@ -87,7 +87,7 @@ un_status un_particles_build_tree(un_context *ctx, un_arena *arena, un_octree *t
         .particles = particles, .tree = tree, .wishes = un_leaf_wishes_make(particles, tree)};
     un_octree_request wanted;
     UN_TRY(begin_request(&a, arena, &wanted));
-    un_parallel_for(ctx, particles->count, 8192, request, &a);
+    un_parallel_for(ctx, particles->count, 2048, request, &a);
     return un_octree_build(tree, arena, &wanted);
 }
 
@@ -131,7 +131,7 @@ static un_status find_work(un_context *ctx, un_arena *arena, const request_args 
     *key = a.cube;
     *work = un_arena_alloc(arena, (size_t)all + 1, sizeof **work);
     if (!a.cube || !*work) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, all, 8192, find_cubes, &a);
+    un_parallel_for(ctx, all, 2048, find_cubes, &a);
     UN_TRY(un_parallel_sort_keys(ctx, arena, a.cube, all, 62));
     for (int64_t i = 0; i < all; i++) {
         if (n == 0 || a.cube[i] != a.cube[n - 1]) {
@@ -157,7 +157,7 @@ un_status un_particles_build_tree_ranks(un_context *ctx, un_arena *arena, un_oct
     int32_t bits = 1;
     un_status status = cut ? begin_request(&a, arena, &wanted) : UN_ERROR_MEMORY;
     if (status == UN_OK) {
-        un_parallel_for(ctx, particles->count, 8192, request, &a);
+        un_parallel_for(ctx, particles->count, 2048, request, &a);
         status = find_work(ctx, arena, &a, &key, &work, &count);
     }
     UN_TRY(un_ranks_agree(ctx, status));

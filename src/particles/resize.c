@@ -596,7 +596,7 @@ static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a, 
     a->kind = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
     un_status status = a->kind ? UN_OK : UN_ERROR_MEMORY;
     if (status == UN_OK) {
-        un_parallel_for(ctx, a->particles->count, 8192, classify, a);
+        un_parallel_for(ctx, a->particles->count, 2048, classify, a);
         status = list_kinds(arena, a);
     }
     if (a->def->share) status = un_ranks_agree(ctx, status);

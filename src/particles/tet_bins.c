@@ -57,9 +57,9 @@ static un_status sort_by(un_context *ctx, un_arena *arena, bins_args *a, un_part
                          sizeof *bins->tet));
     UN_TRY(un_array_need(ctx, (void **)&bins->begin, &bins->capacity_begin, (size_t)places + 1,
                          sizeof *bins->begin));
-    un_parallel_for(ctx, n, 4096, find, a);
+    un_parallel_for(ctx, n, 1024, find, a);
     UN_TRY(un_bins_order(ctx, arena, a->order, bins->begin, a->keys, n, places));
-    un_parallel_for(ctx, n, 16384, sort_tets, a);
+    un_parallel_for(ctx, n, 4096, sort_tets, a);
     un_particles_reorder(ctx, particles, a->order);
     return UN_OK;
 }

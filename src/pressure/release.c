@@ -26,6 +26,8 @@
 #include "pressure/coupling.h"
 #include "pressure/system.h"
 
+#include <stdatomic.h>
+
 /* Solves at most. */
 #define SOLVES_MAX 4
 /* Parts of the liquid with fewer rows at the air, by number and by share, are left alone. */
@@ -38,6 +40,7 @@
 /* So many slacks are far off in a row, and in the sum of those rows. */
 #define FAR 2.0
 #define FAR_ALL 16.0
+#define PART_GRAIN 2048
 
 /* NOW: what is far off, and needs another solve. */
 enum { HELD = 0, FREE = 1, JOINS = 2, LEAVES = 3, NOW = 4 };
@@ -128,61 +131,58 @@ static void judge(void *arg, int64_t begin, int64_t end, double *sums)
 
 /* ---- parts that touch air ---- */
 
-/* Rows among `own` of the part that `first` is in, into list; returns their number. */
-static int32_t collect_part(const un_csr *a, un_part own, uint8_t *seen, int32_t *list,
-                            int32_t first, int32_t *air)
-{
-    int32_t count = 1;
-    list[0] = first;
-    seen[first] = 1;
-    *air = 0;
-    for (int32_t i = 0; i < count; i++) {
-        int32_t r = list[i];
-        double sum = 0, diagonal = 0;
-        for (int32_t k = a->row[r]; k < a->row[r + 1]; k++) {
-            int32_t c = a->col[k];
-            sum += a->val[k];
-            if (c == r) diagonal = a->val[k];
-            if (a->val[k] == 0 || c < own.begin || c >= own.end || seen[c]) continue;
-            seen[c] = 1;
-            list[count++] = c;
-        }
-        *air += sum > ANCHOR * diagonal;
-    }
-    return count;
-}
-
 static bool is_sealed(double air, double count)
 {
     return air < AIR_ROWS && air < AIR_SHARE * count;
 }
 
-typedef struct parts_of_ranks {
-    int32_t *root;        /* by row: the least of this rank's rows in its part */
-    int32_t *count, *air; /* by such a row: of this rank's rows */
-    un_joint joint;       /* those of several ranks */
-} parts_of_ranks;
+typedef struct parts_of_liquid {
+    un_pressure *pr;
+    int32_t *root;                /* by row: the least of this rank's rows in its part */
+    _Atomic int32_t *count, *air; /* by such a row: of this rank's rows */
+    un_joint joint;               /* those of several ranks */
+} parts_of_liquid;
 
-/* Parts of this rank's own rows. */
-static un_status find_own_parts(un_pressure *pr, parts_of_ranks *parts)
+static void clear_parts(void *arg, int64_t begin, int64_t end)
 {
-    un_csr a = pr->matrix;
-    un_part own = pr->own;
-    uint8_t *seen = un_alloc_zero(pr->ctx, (size_t)a.n + 1, 1);
-    int32_t *list = un_alloc(pr->ctx, (size_t)(own.end - own.begin) + 1, sizeof *list);
-    un_status status = seen && list ? UN_OK : UN_ERROR_MEMORY;
-    for (int64_t r = own.begin; status == UN_OK && r < own.end; r++) {
-        if (seen[r]) continue;
-        parts->count[r] = collect_part(&a, own, seen, list, (int32_t)r, &parts->air[r]);
-        for (int32_t i = 0; i < parts->count[r]; i++) parts->root[list[i]] = (int32_t)r;
+    parts_of_liquid *parts = arg;
+    for (int64_t r = begin; r < end; r++) parts->count[r] = parts->air[r] = 0;
+}
+
+static bool touches_air(const un_csr *a, int64_t r)
+{
+    double sum = 0, diagonal = 0;
+    for (int32_t k = a->row[r]; k < a->row[r + 1]; k++) {
+        sum += a->val[k];
+        if (a->col[k] == r) diagonal = a->val[k];
     }
-    un_free(pr->ctx, seen);
-    un_free(pr->ctx, list);
-    return status;
+    return sum > ANCHOR * diagonal;
+}
+
+/* Rows that follow one another mostly belong to one part: they are added together. */
+static void count_rows(void *arg, int64_t begin, int64_t end)
+{
+    parts_of_liquid *parts = arg;
+    for (int64_t r = begin; r < end;) {
+        int32_t root = parts->root[r], count = 0, air = 0;
+        for (; r < end && parts->root[r] == root; r++, count++)
+            air += touches_air(&parts->pr->matrix, r);
+        atomic_fetch_add_explicit(&parts->count[root], count, memory_order_relaxed);
+        atomic_fetch_add_explicit(&parts->air[root], air, memory_order_relaxed);
+    }
+}
+
+static void hold_rows(void *arg, int64_t begin, int64_t end)
+{
+    parts_of_liquid *parts = arg;
+    for (int64_t r = begin; r < end; r++) {
+        int32_t root = parts->root[r];
+        if (is_sealed(parts->air[root], parts->count[root])) parts->pr->free[r] = HELD;
+    }
 }
 
 /* By least row of a part: its rows on all ranks become those of `count` and `air`. */
-static void join_parts(un_pressure *pr, parts_of_ranks *parts)
+static void join_parts(un_pressure *pr, parts_of_liquid *parts)
 {
     un_joint *joint = &parts->joint;
     for (int64_t k = 0; k < joint->count; k++) {
@@ -200,49 +200,39 @@ static void join_parts(un_pressure *pr, parts_of_ranks *parts)
     }
 }
 
-static un_status hold_sealed_of_ranks(un_pressure *pr)
+static bool holds_all(const un_pressure *pr)
 {
-    un_context *ctx = pr->ctx;
-    int64_t n = (int64_t)pr->matrix.n + 1;
-    parts_of_ranks parts = {0};
-    un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, parts.root, n);
-    UN_ALLOC_DONE(ctx, parts.count, n);
-    UN_ALLOC_DONE(ctx, parts.air, n);
-    UN_TRY_DONE(find_own_parts(pr, &parts));
-    UN_TRY_DONE(un_joint_build(ctx, &pr->matrix, pr->own, parts.root, pr->beside, 2, &parts.joint));
-    join_parts(pr, &parts);
-    for (int64_t r = pr->own.begin; r < pr->own.end; r++) {
-        int32_t root = parts.root[r];
-        if (is_sealed(parts.air[root], parts.count[root])) pr->free[r] = HELD;
-    }
-done:
-    un_joint_free(ctx, &parts.joint);
-    un_free(ctx, parts.root);
-    un_free(ctx, parts.count);
-    un_free(ctx, parts.air);
-    return status;
+    for (int32_t r = 0; r < pr->matrix.n; r++)
+        if (pr->free[r] != HELD) return false;
+    return true;
 }
 
 /* Rows of parts without air are held again. */
 static un_status hold_sealed(un_pressure *pr)
 {
-    if (pr->beside) return hold_sealed_of_ranks(pr);
     un_context *ctx = pr->ctx;
-    const un_csr *a = &pr->matrix;
-    size_t n = (size_t)a->n + 1;
-    uint8_t *seen = un_alloc_zero(ctx, n, 1);
-    int32_t *list = un_alloc(ctx, n, sizeof *list);
-    un_status status = seen && list ? UN_OK : UN_ERROR_MEMORY;
-    for (int32_t r = 0; status == UN_OK && r < a->n; r++) {
-        int32_t air;
-        if (pr->free[r] == HELD || seen[r]) continue;
-        int32_t count = collect_part(a, (un_part){0, a->n}, seen, list, r, &air);
-        bool sealed = is_sealed(air, count);
-        for (int32_t i = 0; sealed && i < count; i++) pr->free[list[i]] = HELD;
+    int64_t n = (int64_t)pr->matrix.n + 1;
+    un_part own = own_rows(pr);
+    parts_of_liquid parts = {.pr = pr};
+    un_status status = UN_OK;
+    if (!pr->beside && holds_all(pr)) return UN_OK;
+    UN_ALLOC_DONE(ctx, parts.root, n);
+    UN_ALLOC_DONE(ctx, parts.count, n);
+    UN_ALLOC_DONE(ctx, parts.air, n);
+    un_csr_parts(ctx, &pr->matrix, own, parts.root);
+    un_parallel_part(ctx, own, PART_GRAIN, clear_parts, &parts);
+    un_parallel_part(ctx, own, PART_GRAIN, count_rows, &parts);
+    if (pr->beside) {
+        UN_TRY_DONE(
+            un_joint_build(ctx, &pr->matrix, pr->own, parts.root, pr->beside, 2, &parts.joint));
+        join_parts(pr, &parts);
     }
-    un_free(ctx, seen);
-    un_free(ctx, list);
+    un_parallel_part(ctx, own, PART_GRAIN, hold_rows, &parts);
+done:
+    un_joint_free(ctx, &parts.joint);
+    un_free(ctx, parts.root);
+    un_free(ctx, (void *)parts.count);
+    un_free(ctx, (void *)parts.air);
     return status;
 }
 

@@ -105,5 +105,5 @@ static void add(void *arg, int64_t begin, int64_t end)
 void un_pressure_add(un_context *ctx, double *p, const double *more, int64_t count)
 {
     add_args a = {p, more};
-    un_parallel_for(ctx, count, 16384, add, &a);
+    un_parallel_for(ctx, count, 4096, add, &a);
 }

@@ -60,6 +60,7 @@
  * least-squares slope alone, layers a cell thick reached 22 times their speed on a ramp, now 11
  * (the open interior is as before). */
 #define LEVER_MAX 10
+#define ROW_GRAIN 512
 
 typedef struct args {
     un_pressure *pr;
@@ -392,11 +393,11 @@ static un_status assemble(args *s)
         UN_TRY(un_pressure_need_rows(pr, m->n));
         pr->own = (un_part){0, m->n};
     }
-    un_parallel_part(ctx, pr->own, un_block_grain(m->n), count_entries, s);
+    un_parallel_part(ctx, pr->own, ROW_GRAIN, count_entries, s);
     UN_TRY(share ? un_pressure_start_rows(pr) : un_rows_start(ctx, m->row, m->n, "liquid nodes"));
     un_status status = un_pressure_need_entries(pr, (size_t)m->row[m->n]);
     UN_TRY(share ? un_ranks_agree(ctx, status) : status);
-    un_parallel_part(ctx, pr->own, un_block_grain(m->n), fill_rows, s);
+    un_parallel_part(ctx, pr->own, ROW_GRAIN, fill_rows, s);
     return UN_OK;
 }
 

@@ -160,7 +160,7 @@ static void settle(un_context *ctx, limit_args *a, int32_t *active, int32_t coun
 {
     const un_sizing_nodes *nodes = a->nodes;
     while (count > 0) {
-        un_parallel_for(ctx, count, 4, sweep, a);
+        un_parallel_for(ctx, count, 1, sweep, a);
         bool any = false;
         for (int32_t k = 0; k < count; k++) {
             int32_t b = a->active ? a->active[k] : k, begin = b * BLOCK;

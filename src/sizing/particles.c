@@ -33,7 +33,7 @@ void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_part pa
                             un_sizing_at *at, const void *arg, double dt)
 {
     sizes_args a = {particles, at, arg, exp2(dt / COARSEN_TIME)};
-    un_parallel_part(ctx, part, 8192, particle_sizes, &a);
+    un_parallel_part(ctx, part, 2048, particle_sizes, &a);
 }
 
 void un_sizing_at_tets(const void *arg, const un_particles *p, int64_t begin, int64_t end,

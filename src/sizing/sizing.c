@@ -116,7 +116,7 @@ un_status un_sizing_choose(un_context *ctx, un_arena *arena, un_sizing_nodes *no
 {
     choose_args a = {nodes, phi, un_arena_alloc(arena, (size_t)nodes->count + 1, 1)};
     if (!a.used) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, nodes->count, 8192, choose, &a);
+    un_parallel_for(ctx, nodes->count, 2048, choose, &a);
     nodes->used = a.used;
     return UN_OK;
 }
@@ -161,12 +161,12 @@ static un_status take_curvature(sizing_args *a, un_context *ctx, un_arena *arena
 {
     const un_sizing_nodes *nodes = a->nodes;
     a->phi = phi;
-    un_parallel_for(ctx, nodes->count, 8192, find_band, a);
+    un_parallel_for(ctx, nodes->count, 2048, find_band, a);
     un_status status = a->slopes->curvature(ctx, arena, a->kappa[0], nodes, phi, a->band);
     UN_TRY(un_sizing_agree(ctx, nodes, status));
     for (int i = 0; i < SMOOTHINGS; i++) {
         UN_TRY(un_sizing_share(nodes, a->kappa[0]));
-        un_parallel_part(ctx, un_sizing_own(nodes), 1024, smooth_curvature, a);
+        un_parallel_part(ctx, un_sizing_own(nodes), 512, smooth_curvature, a);
         float *swap = a->kappa[0];
         a->kappa[0] = a->kappa[1];
         a->kappa[1] = swap;
@@ -405,17 +405,17 @@ static un_status use_terms(sizing_args *a, un_context *ctx, un_arena *arena)
     UN_TRY(un_sizing_agree(ctx, a->nodes, status));
     if (curved) {
         UN_TRY(take_curvature(a, ctx, arena, def->phi));
-        un_parallel_part(ctx, own, 8192, use_curvature, a);
+        un_parallel_part(ctx, own, 2048, use_curvature, a);
     }
     if (solids) {
         UN_TRY(take_curvature(a, ctx, arena, def->solid));
-        un_parallel_part(ctx, own, 8192, use_solid_curvature, a);
+        un_parallel_part(ctx, own, 2048, use_solid_curvature, a);
     }
     if (strained) {
         un_sizing_flow flow = {def->velocity, def->phi, a->reach, a->strain};
         status = a->slopes->strain(ctx, arena, a->kappa[0], a->nodes, &flow);
         UN_TRY(un_sizing_agree(ctx, a->nodes, status));
-        un_parallel_part(ctx, own, 8192, use_strain, a);
+        un_parallel_part(ctx, own, 2048, use_strain, a);
     }
     if (a->share) un_sizing_deformability(ctx, a->share, def, def->scene->def.sizing.deformability);
     return UN_OK;
@@ -425,9 +425,9 @@ static un_status use_others(sizing_args *a, un_context *ctx, un_arena *arena)
 {
     const un_sizing_def *def = a->def;
     un_part own = un_sizing_own(a->nodes);
-    un_parallel_part(ctx, own, 4096, combine, a);
+    un_parallel_part(ctx, own, 1024, combine, a);
     if (a->film > 0 && def->wall) un_parallel_part(ctx, own, 1024, use_film, a);
-    if (a->solid > 0 && def->narrow) un_parallel_part(ctx, own, 8192, use_narrow, a);
+    if (a->solid > 0 && def->narrow) un_parallel_part(ctx, own, 2048, use_narrow, a);
     if (a->mouth > 0 && def->sources) UN_TRY(use_sources(a, ctx, arena));
     return def->scene->def.sizing.has_custom ? use_custom(a, arena) : UN_OK;
 }
@@ -465,7 +465,7 @@ un_status un_sizing_evaluate(un_context *ctx, un_arena *arena, float *size,
         UN_TRY(un_sizing_agree(ctx, nodes, status));
         a->view = make_view(&camera);
     }
-    un_parallel_part(ctx, un_sizing_own(nodes), 8192, start, a);
+    un_parallel_part(ctx, un_sizing_own(nodes), 2048, start, a);
     UN_TRY(use_terms(a, ctx, arena));
     UN_TRY(un_sizing_agree(ctx, nodes, use_others(a, ctx, arena)));
     double grade = fmin(1, GRADE * fmax(1, scene->sizing.depth));

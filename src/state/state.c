@@ -108,17 +108,6 @@ un_status un_state_add_own(un_state *state, const char *name, int64_t count, int
     return UN_OK;
 }
 
-typedef struct copy_args {
-    uint8_t *to;
-    const uint8_t *from;
-} copy_args;
-
-static void copy_block(void *arg, int64_t begin, int64_t end)
-{
-    copy_args *a = arg;
-    memcpy(a->to + begin, a->from + begin, (size_t)(end - begin));
-}
-
 un_status un_state_copy(un_state *to, const un_state *from)
 {
     un_state_clear(to);
@@ -131,8 +120,7 @@ un_status un_state_copy(un_state *to, const un_state *from)
             un_state_clear(to);
             return status;
         }
-        copy_args a = {data, un_section_data(s)};
-        un_parallel_for(to->ctx, s->count * s->width, 1 << 20, copy_block, &a);
+        un_parallel_copy(to->ctx, data, un_section_data(s), (size_t)(s->count * s->width));
     }
     return UN_OK;
 }

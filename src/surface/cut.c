@@ -9,9 +9,9 @@
  * order does not depend on threads. */
 #include "surface/cut.h"
 
-#define TET_GRAIN 8192
-#define NODE_GRAIN 8192
-#define CUT_GRAIN 512
+#define TET_GRAIN 4096
+#define NODE_GRAIN 4096
+#define CUT_GRAIN 128
 
 /* ---- lists ---- */
 
@@ -144,7 +144,7 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     int32_t row[NEIGHBOURS_MAX];
     for (int64_t p = begin; p < end; p++) {
         cut->place[cut->node[p]] = (int32_t)p;
-        cut->first[p + 1] = find_row(a, cut->node[p], row);
+        cut->first[p] = find_row(a, cut->node[p], row);
     }
 }
 
@@ -184,6 +184,15 @@ static void keep_own(un_cut *cut)
     cut->tet_count = (int32_t)(tets.end - tets.begin);
 }
 
+/* Of cut tets. Others may write the same meanwhile. */
+static void flag_nodes(void *arg, int64_t begin, int64_t end)
+{
+    find_args *a = arg;
+    for (int64_t i = begin; i < end; i++)
+        for (int32_t c = 0; c < 4; c++)
+            __atomic_store_n(&a->flag[a->cut->mesh->tet[a->cut->tet[i]][c]], 1, __ATOMIC_RELAXED);
+}
+
 un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float *phi,
                       const un_tets *mesh, const un_tet_graph *graph)
 {
@@ -200,16 +209,14 @@ un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float
     UN_TRY(un_cut_list(ctx, arena, a.flag, mesh->tet_count, &cut->tet, &cut->tet_count));
 
     memset(a.flag, 0, nodes + 1);
-    for (int32_t i = 0; i < cut->tet_count; i++)
-        for (int32_t c = 0; c < 4; c++) a.flag[mesh->tet[cut->tet[i]][c]] = 1;
+    un_parallel_for(ctx, cut->tet_count, TET_GRAIN, flag_nodes, &a);
     UN_TRY(un_cut_list(ctx, arena, a.flag, mesh->node_count, &cut->node, &cut->node_count));
     cut->first = un_arena_alloc(arena, (size_t)cut->node_count + 1, sizeof *cut->first);
     if (!cut->first) return UN_ERROR_MEMORY;
 
     un_parallel_for(ctx, cut->node_count, CUT_GRAIN, count_rows, &a);
-    cut->first[0] = 0;
-    for (int32_t p = 0; p < cut->node_count; p++) cut->first[p + 1] += cut->first[p];
-    cut->vertex_count = cut->first[cut->node_count];
+    cut->vertex_count = (int32_t)un_parallel_scan(ctx, cut->first, cut->node_count);
+    cut->first[cut->node_count] = cut->vertex_count;
     size_t vertices = (size_t)cut->vertex_count + 1;
     cut->from = un_arena_alloc(arena, vertices, sizeof *cut->from);
     cut->to = un_arena_alloc(arena, vertices, sizeof *cut->to);

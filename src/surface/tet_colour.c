@@ -378,13 +378,13 @@ static void fill_rest(void *arg, int64_t begin, int64_t end)
 static un_status fill_bubbles(un_context *ctx, colour_args *a)
 {
     int64_t nodes = a->mesh->node_count;
-    un_parallel_for(ctx, nodes, 16384, find_empty, a);
+    un_parallel_for(ctx, nodes, 4096, find_empty, a);
     for (int layer = 0; layer < EMPTY_LAYERS; layer++) {
-        un_parallel_for(ctx, nodes, 4096, find_beside_empty, a);
+        un_parallel_for(ctx, nodes, 1024, find_beside_empty, a);
         UN_TRY(un_tets_share(a->mesh, &SHARED(a, fresh), 1));
-        un_parallel_for(ctx, nodes, 16384, adopt_empty, a);
+        un_parallel_for(ctx, nodes, 4096, adopt_empty, a);
     }
-    un_parallel_for(ctx, nodes, 16384, fill_rest, a);
+    un_parallel_for(ctx, nodes, 4096, fill_rest, a);
     return UN_OK;
 }
 
@@ -392,12 +392,12 @@ static un_status fill_bubbles(un_context *ctx, colour_args *a)
 static un_status find_colour(un_context *ctx, colour_args *a)
 {
     const un_tets *mesh = a->mesh;
-    un_parallel_for(ctx, mesh->node_count, 1024, divide, a);
+    un_parallel_for(ctx, mesh->node_count, 512, divide, a);
     un_field fields[] = {SHARED(a, from), SHARED(a, from_at), SHARED(a, weight), SHARED(a, known)};
     UN_TRY(un_tets_share(mesh, fields, 4));
     for (int pass = 0; pass < PASSES; pass++) {
-        un_parallel_for(ctx, mesh->tet_count, 4096, sum_tets, a);
-        un_parallel_for(ctx, mesh->node_count, 1024, smooth, a);
+        un_parallel_for(ctx, mesh->tet_count, 2048, sum_tets, a);
+        un_parallel_for(ctx, mesh->node_count, 512, smooth, a);
         float *c = a->from, (*at)[3] = a->from_at;
         a->from = a->to;
         a->from_at = a->to_at;
@@ -412,14 +412,14 @@ static un_status find_colour(un_context *ctx, colour_args *a)
 static un_status find_phi(un_context *ctx, colour_args *a)
 {
     const un_tets *mesh = a->mesh;
-    un_parallel_for(ctx, mesh->node_count, 1024, invert, a);
+    un_parallel_for(ctx, mesh->node_count, 512, invert, a);
     UN_TRY(un_tets_share(mesh, &SHARED(a, phi), 1));
     for (int round = 0; a->walls->cut && round < SLOPE_ROUNDS; round++) {
-        un_parallel_for(ctx, mesh->node_count, 4096, find_slopes, a);
+        un_parallel_for(ctx, mesh->node_count, 1024, find_slopes, a);
         un_field slopes[] = {SHARED(a, slope), SHARED(a, fresh)};
         UN_TRY(un_tets_share(mesh, slopes, 2));
-        un_parallel_for(ctx, mesh->node_count, 4096, spread_slopes, a);
-        un_parallel_for(ctx, mesh->node_count, 4096, move_to_nodes, a);
+        un_parallel_for(ctx, mesh->node_count, 1024, spread_slopes, a);
+        un_parallel_for(ctx, mesh->node_count, 1024, move_to_nodes, a);
         un_field moved[] = {SHARED(a, slope), SHARED(a, phi)};
         UN_TRY(un_tets_share(mesh, moved, 2));
     }
@@ -434,7 +434,7 @@ static un_status extend_layer(un_context *ctx, colour_args *a, bool *any)
     *any = (mesh->share ? un_ranks_total(ctx, (int64_t)found) : (int64_t)found) > 0;
     if (!*any) return UN_OK;
     UN_TRY(un_tets_share(mesh, fields, 4));
-    un_parallel_for(ctx, mesh->node_count, 16384, adopt, a);
+    un_parallel_for(ctx, mesh->node_count, 4096, adopt, a);
     return UN_OK;
 }
 

@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-#define NODE_GRAIN 1024
+#define NODE_GRAIN 512
 
 /* Upper bound on the steps of a walk, never reached (coarse nodes far away take some tens). */
 #define WALK_MAX 512
@@ -410,9 +410,9 @@ static un_status list_next(un_context *ctx, un_arena *arena, search *s)
 static un_status find_layers(un_context *ctx, un_arena *arena, search *s)
 {
     while (s->total > 0) {
-        un_parallel_part(ctx, s->own, 16 * NODE_GRAIN, choose_next, s);
+        un_parallel_part(ctx, s->own, 8 * NODE_GRAIN, choose_next, s);
         UN_TRY(list_next(ctx, arena, s));
-        un_parallel_for(ctx, s->list_count, NODE_GRAIN / 4, find_layer, s);
+        un_parallel_for(ctx, s->list_count, NODE_GRAIN / 8, find_layer, s);
         un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_layer, s);
         UN_TRY(share_feet(s));
     }
@@ -425,12 +425,12 @@ static un_status sweep(un_context *ctx, un_arena *arena, search *s)
     s->list = NULL;
     s->list_count = s->own.end - s->own.begin;
     s->total = nodes;
-    un_parallel_for(ctx, nodes, 16 * NODE_GRAIN, take_marks, s);
+    un_parallel_for(ctx, nodes, 8 * NODE_GRAIN, take_marks, s);
     for (int32_t k = 0; s->total > 0 && k < SWEEPS_MAX; k++) {
-        un_parallel_for(ctx, s->list_count, NODE_GRAIN, improve, s);
+        un_parallel_for(ctx, s->list_count, NODE_GRAIN / 4, improve, s);
         un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_improvement, s);
         UN_TRY(share_feet(s));
-        un_parallel_for(ctx, nodes, 16 * NODE_GRAIN, take_marks, s);
+        un_parallel_for(ctx, nodes, 8 * NODE_GRAIN, take_marks, s);
         UN_TRY(list_next(ctx, arena, s));
     }
     return UN_OK;
@@ -445,7 +445,7 @@ un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un
     UN_TRY(un_tets_agree(mesh, begin_search(&s, arena)));
     un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, clear, &s);
     un_parallel_part(ctx, s.own, NODE_GRAIN, clear_phi, &s);
-    un_parallel_part(ctx, cut->own, NODE_GRAIN / 4, start_nodes, &s);
+    un_parallel_part(ctx, cut->own, NODE_GRAIN / 8, start_nodes, &s);
     s.total = cut->triangle_count;
     if (s.total > 0) {
         UN_TRY(share_feet(&s));

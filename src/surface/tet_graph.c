@@ -6,7 +6,7 @@
  * boundary must be counted. */
 #include "surface/cut.h"
 
-#define NODE_GRAIN 4096
+#define NODE_GRAIN 512
 /* Slots of a table that records the neighbours seen; some 14 are usual. */
 #define SLOTS 1024
 #define ROW_MAX 256

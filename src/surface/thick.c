@@ -175,14 +175,14 @@ un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thic
     un_field marks = {"thick", a.node, NULL, 1};
     UN_TRY(un_tets_agree(mesh, a.tet && a.node ? UN_OK : UN_ERROR_MEMORY));
     un_parallel_for(ctx, mesh->node_count, 16384, tell_nodes, &a);
-    un_parallel_for(ctx, mesh->tet_count, 4096, gather_nodes, &a);
+    un_parallel_for(ctx, mesh->tet_count, 2048, gather_nodes, &a);
     un_parallel_for(ctx, mesh->node_count, 1024, find_core_nodes, &a);
     UN_TRY(un_tets_share(mesh, &marks, 1));
-    un_parallel_for(ctx, mesh->tet_count, 4096, gather_nodes, &a);
+    un_parallel_for(ctx, mesh->tet_count, 2048, gather_nodes, &a);
     for (int layer = 0; layer < 2; layer++) {
         un_parallel_for(ctx, mesh->node_count, 1024, mark_nodes, &a);
         UN_TRY(un_tets_share(mesh, &marks, 1));
-        un_parallel_for(ctx, mesh->tet_count, 4096, mark_tets, &a);
+        un_parallel_for(ctx, mesh->tet_count, 2048, mark_tets, &a);
     }
     *thick = a.tet;
     return UN_OK;

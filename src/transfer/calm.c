@@ -95,18 +95,18 @@ un_status un_transfer_calm(un_context *ctx, un_arena *arena, un_calm_def *d)
     un_status status = mean && out[0] && out[1] && out[2] ? UN_OK : UN_ERROR_MEMORY;
     UN_TRY(d->mesh->share ? un_ranks_agree(ctx, status) : status);
     un_field once = {"once", out[0], NULL, sizeof **out};
-    un_parallel_for(ctx, count, 8192, find_quiet, d);
+    un_parallel_for(ctx, count, 2048, find_quiet, d);
     smooth_args m = {
         .mesh = d->mesh, .out = out[0], .u = d->u_node, .tet = d->u_tet, .quiet = d->quiet};
-    un_parallel_part(ctx, own, 2048, smooth_nodes, &m);
+    un_parallel_part(ctx, own, 512, smooth_nodes, &m);
     UN_TRY(un_tets_share(d->mesh, &once, 1));
     un_transfer_nodes_to_tets(ctx, mean, out[0], d->known_node, d->mesh, NULL);
     m = (smooth_args){.mesh = d->mesh, .out = out[1], .u = out[0], .tet = mean, .quiet = d->quiet};
-    un_parallel_part(ctx, own, 2048, smooth_nodes, &m);
+    un_parallel_part(ctx, own, 512, smooth_nodes, &m);
     UN_TRY(un_transfer_blur(ctx, arena, d->sharp, d->u_node, d->quiet, d->mesh, d->bins,
                             d->particles));
     calm_args c = {d, out[0], out[1], out[2], 1 - exp(-CALM_RATE * d->dt / d->pace)};
-    un_parallel_part(ctx, own, 8192, calm_nodes, &c);
+    un_parallel_part(ctx, own, 2048, calm_nodes, &c);
     un_field fields[2] = {{"sharp", d->sharp, NULL, sizeof *d->sharp},
                           {"calm", out[2], NULL, sizeof **out}};
     UN_TRY(un_tets_share(d->mesh, fields, 2));

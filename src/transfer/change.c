@@ -22,7 +22,7 @@ static void find_difference(void *arg, int64_t begin, int64_t end)
 void un_transfer_difference(un_context *ctx, double *other, const double *u, int64_t count)
 {
     difference_args a = {other, u};
-    un_parallel_for(ctx, count, 16384, find_difference, &a);
+    un_parallel_for(ctx, count, 4096, find_difference, &a);
 }
 
 static void add_all(void *arg, int64_t begin, int64_t end)
@@ -34,7 +34,7 @@ static void add_all(void *arg, int64_t begin, int64_t end)
 void un_transfer_add(un_context *ctx, un_vec3 *u, int64_t count, un_vec3 change)
 {
     change_args a = {.out = u, .all = change};
-    un_parallel_for(ctx, count, 16384, add_all, &a);
+    un_parallel_for(ctx, count, 4096, add_all, &a);
 }
 
 static void find_change(void *arg, int64_t begin, int64_t end)
@@ -48,7 +48,7 @@ void un_transfer_change(un_context *ctx, un_vec3 *change, const un_vec3 *u, cons
                         const uint8_t *known, int64_t count)
 {
     change_args a = {.out = change, .u = u, .was = was, .known = known};
-    un_parallel_for(ctx, count, 16384, find_change, &a);
+    un_parallel_for(ctx, count, 4096, find_change, &a);
 }
 
 static void add_change(void *arg, int64_t begin, int64_t end)
@@ -62,5 +62,5 @@ void un_transfer_add_change(un_context *ctx, un_vec3 *u, const un_vec3 *change,
                             const uint8_t *known, int64_t count)
 {
     change_args a = {.out = u, .u = change, .known = known};
-    un_parallel_for(ctx, count, 16384, add_change, &a);
+    un_parallel_for(ctx, count, 4096, add_change, &a);
 }

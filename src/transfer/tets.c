@@ -102,7 +102,7 @@ static un_vec3 part_at(un_vec3 x, double edge, int n, int i, const un_tets *mesh
                  fold(x.z + edge * part_offset(i / (n * n), n), top.z));
 }
 
-#define PART_BLOCK 4096
+#define PART_BLOCK 512
 
 static bool is_wanted(const nodes_args *a, int64_t t)
 {
@@ -275,8 +275,8 @@ static un_status sum_up(un_context *ctx, un_arena *arena, nodes_args *a)
     }
     UN_TRY(agree(ctx, a, status));
     UN_TRY(agree(ctx, a, make_parts(ctx, arena, a)));
-    un_parallel_for(ctx, a->mesh->tet_count, 2048, sum_tets, a);
-    un_parallel_part(ctx, un_tets_own_nodes(a->mesh), 1024, sum_nodes, a);
+    un_parallel_for(ctx, a->mesh->tet_count, 1024, sum_tets, a);
+    un_parallel_part(ctx, un_tets_own_nodes(a->mesh), 256, sum_nodes, a);
     return share_sums(a);
 }
 
@@ -326,7 +326,7 @@ un_status un_transfer_blur(un_context *ctx, un_arena *arena, un_vec3 *out, const
 {
     nodes_args a = {
         .u = out, .field = u, .where = where, .mesh = mesh, .bins = bins, .particles = particles};
-    memcpy(out, u, (size_t)mesh->node_count * sizeof *out);
+    un_parallel_copy(ctx, out, u, (size_t)mesh->node_count * sizeof *out);
     return sum_up(ctx, arena, &a);
 }
 
@@ -383,8 +383,8 @@ un_status un_transfer_extrapolate_nodes(un_context *ctx, un_arena *arena, un_vec
         {"known", known, NULL, 1}, {"u", u, NULL, sizeof *u}, {"w", w, NULL, sizeof *w}};
     for (int32_t layer = 0; layer < layers; layer++) {
         a.mark = (uint8_t)(layer + 2);
-        un_parallel_part(ctx, own, 2048, spread, &a);
-        un_parallel_part(ctx, own, 16384, adopt, &a);
+        un_parallel_part(ctx, own, 512, spread, &a);
+        un_parallel_part(ctx, own, 4096, adopt, &a);
         UN_TRY(un_tets_share(mesh, fields, w ? 3 : 2)); /* the next layer may begin at ghosts */
     }
     return UN_OK;
@@ -421,7 +421,7 @@ void un_transfer_nodes_to_tets(un_context *ctx, un_vec3 *u_tet, const un_vec3 *u
                                const uint8_t *known, const un_tets *mesh, const uint8_t *keep)
 {
     mean_args a = {.out = u_tet, .in = u_node, .known_in = known, .mesh = mesh, .keep = keep};
-    un_parallel_for(ctx, mesh->tet_count, 8192, mean_of_nodes, &a);
+    un_parallel_for(ctx, mesh->tet_count, 2048, mean_of_nodes, &a);
 }
 
 static void mean_of_tets(void *arg, int64_t begin, int64_t end)
@@ -454,7 +454,7 @@ un_status un_transfer_tets_to_nodes(un_context *ctx, un_vec3 *u_node, uint8_t *k
                    .mesh = mesh,
                    .open = open};
     un_field fields[2] = {{"u", u_node, NULL, sizeof *u_node}, {"known", known_node, NULL, 1}};
-    un_parallel_part(ctx, un_tets_own_nodes(mesh), 1024, mean_of_tets, &a);
+    un_parallel_part(ctx, un_tets_own_nodes(mesh), 512, mean_of_tets, &a);
     return un_tets_share(mesh, fields, 2);
 }
 
@@ -643,6 +643,6 @@ un_status un_transfer_tets_to_particles(un_context *ctx, un_arena *arena, un_par
         a.unsure = un_arena_alloc(arena, (size_t)particles->count + 1, 1);
         UN_TRY(un_ranks_agree(ctx, a.unsure ? UN_OK : UN_ERROR_MEMORY));
     }
-    un_parallel_part(ctx, own, 4096, update, &a);
+    un_parallel_part(ctx, own, 512, update, &a);
     return bins->share ? update_unsure(ctx, arena, &a, own) : UN_OK;
 }

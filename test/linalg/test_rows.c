@@ -76,12 +76,42 @@ static void rows_hold_the_sums_of_their_elements(void **state)
     free(index);
 }
 
+/* Rows are tied to those STEP before and after, and by entries of zero to their neighbours. */
+static void parts_have_their_least_row(void **state)
+{
+    (void)state;
+    enum { ROWS = 40000, STEP = 37, FROM = 1000, TO = ROWS - 500 };
+    static int32_t row[ROWS + 1], col[5 * ROWS], root[ROWS];
+    static double val[5 * ROWS];
+    int32_t count = 0;
+    for (int32_t r = 0; r < ROWS; r++) {
+        const int32_t offsets[5] = {-STEP, -1, 0, 1, STEP};
+        for (int k = 0; k < 5; k++) {
+            int32_t c = r + offsets[k];
+            if (c < 0 || c >= ROWS) continue;
+            col[count] = c;
+            val[count++] = c == r ? 2 : abs(offsets[k]) == 1 ? 0 : -1;
+        }
+        row[r + 1] = count;
+    }
+    un_csr a = {.n = ROWS, .row = row, .col = col, .val = val};
+    for (int32_t threads = 1; threads <= 3; threads += 2) {
+        un_context *ctx = check_context_threads(threads);
+        memset(root, 0xff, sizeof root);
+        un_csr_parts(ctx, &a, (un_part){FROM, TO}, root);
+        for (int32_t r = 0; r < ROWS; r++)
+            assert_int_equal(root[r], r < FROM || r >= TO ? -1 : FROM + (r - FROM) % STEP);
+        check_context_end(ctx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknowns_are_numbered_in_order),
         cmocka_unit_test(too_many_entries_are_refused),
         cmocka_unit_test(rows_hold_the_sums_of_their_elements),
+        cmocka_unit_test(parts_have_their_least_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
