@@ -148,6 +148,27 @@ static un_status find_parts(share *s)
 
 /* ---- leaves of others ---- */
 
+/* True if a box of finest cubes is all this rank's. Codes ascend with each coordinate, so those of
+ * its cubes lie between those of two of its corners. */
+static bool is_own_box(const uint64_t *first, int32_t rank, const int32_t low[3],
+                       const int32_t high[3])
+{
+    return un_morton((uint32_t)low[0], (uint32_t)low[1], (uint32_t)low[2]) >= first[rank] &&
+           un_morton((uint32_t)high[0], (uint32_t)high[1], (uint32_t)high[2]) < first[rank + 1];
+}
+
+/* Most leaves lie in the middle of a part, and are found out quickly. */
+static bool is_inside(const share *s, const int32_t at[3], int32_t size)
+{
+    int32_t low[3], high[3];
+    if (s->tree->dim == 2) return false;
+    for (int a = 0; a < 3; a++) {
+        low[a] = at[a] > size ? at[a] - size : 0;
+        high[a] = at[a] + 2 * size - 1;
+    }
+    return is_own_box(s->part->first, s->rank, low, high);
+}
+
 /* The ranks other than this one that own a part of the cubes around a leaf; returns how many, and
  * lists them if `to` is not NULL. */
 static int64_t ranks_around(const share *s, uint64_t leaf, int32_t *seen, int32_t mark, int32_t *to)
@@ -159,6 +180,7 @@ static int64_t ranks_around(const share *s, uint64_t leaf, int32_t *seen, int32_
     uint64_t key = leaf >> LEVEL_BITS, cubes = (uint64_t)1 << 3 * (tree->level_max - level);
     int64_t count = 0;
     for (int a = 0; a < 3; a++) at[a] = (int32_t)un_morton_gather(key >> a);
+    if (is_inside(s, at, size)) return 0;
     uint32_t set = UN_BESIDE_ALL & ~un_beside_outside(tree, at, size);
     if (tree->dim == 2) set &= 0x1ffu << 9;
     for (; set; set &= set - 1) {
@@ -303,7 +325,11 @@ void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_b
                       un_octree_index(tree, box.min.z, 2)};
     int32_t high[3] = {un_octree_index(tree, box.max.x, 0), un_octree_index(tree, box.max.y, 1),
                        un_octree_index(tree, box.max.z, 2)};
-    int32_t ranks = un_rank_count(tree->ctx), shift = 0;
+    int32_t ranks = un_rank_count(tree->ctx), me = un_rank(tree->ctx), shift = 0;
+    if (is_own_box(part->first, me, low, high)) {
+        has[me] = 1;
+        return;
+    }
     for (int a = 0; a < 3; a++)
         while ((high[a] >> shift) - (low[a] >> shift) > 1) shift++;
     uint64_t cubes = (uint64_t)1 << 3 * shift;

@@ -68,8 +68,13 @@ static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets 
     uint8_t *wanted = un_arena_alloc(arena, (size_t)mesh->plain_nodes + 1, 1);
     if (!wanted) return UN_ERROR_MEMORY;
     memset(wanted, 0, (size_t)mesh->plain_nodes);
-    for (int32_t k = mesh->first[begin]; k < mesh->first[end]; k++)
-        for (int i = 0; i < 4; i++) wanted[mesh->tet[mesh->corner[k] / 4][i]] = 1;
+    for (int32_t t = 0; t < mesh->plain_tets; t++) {
+        const int32_t *n = mesh->tet[t];
+        int own = 0;
+        for (int i = 0; i < 4; i++) own += n[i] >= begin && n[i] < end;
+        if (own == 0 || own == 4) continue;
+        for (int i = 0; i < 4; i++) wanted[n[i]] = 1;
+    }
     if (end > begin) memset(wanted + begin, 0, (size_t)(end - begin));
     int32_t count = 0;
     for (int32_t n = 0; n < mesh->plain_nodes; n++) count += wanted[n];

@@ -68,6 +68,8 @@ typedef struct place_args {
     const un_bodies *bodies;
     int32_t ranks;
     int32_t *to;
+    int32_t *tet;  /* NULL: not asked for */
+    int64_t *kept; /* how many stayed; NULL likewise */
 } place_args;
 
 /* The rank that has the particle's place. */
@@ -89,6 +91,7 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++) {
         un_tets_place place;
         un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
+        a->tet[q] = place.tet;
         a->to[q] = place.tet >= own.begin && place.tet < own.end
                        ? me
                        : un_tets_node_owner(a->mesh, a->tree, a->mesh->tet[place.tet][3]);
@@ -126,8 +129,9 @@ static un_status append(un_particle_share *s, un_particles *p, const uint32_t *i
     return UN_OK;
 }
 
+/* tet: of particles here, if not NULL; those that stay keep theirs. */
 static un_status run_moves(un_particle_share *s, un_arena *arena, un_particles *p, un_exchange *e,
-                           const uint8_t *keep)
+                           const uint8_t *keep, int32_t *tet)
 {
     un_context *ctx = s->ctx;
     int64_t count = un_exchange_count(e);
@@ -145,7 +149,10 @@ static un_status run_moves(un_particle_share *s, un_arena *arena, un_particles *
     in->count = (int32_t)count;
     int32_t kept = 0;
     for (int32_t q = 0; q < p->count; q++)
-        if (keep[q]) s->id[kept++] = s->id[q];
+        if (keep[q]) {
+            if (tet) tet[kept] = tet[q];
+            s->id[kept++] = s->id[q];
+        }
     un_particles_filter(p, keep);
     return un_ranks_agree(ctx, append(s, p, id));
 }
@@ -166,10 +173,11 @@ static un_status move_all(un_particle_share *s, un_arena *arena, un_particles *p
         gone += !keep[q];
         if (keep[q]) a.to[q] = -1;
     }
+    if (a.kept) *a.kept = count - gone;
     if (un_ranks_total(ctx, gone) == 0) return UN_OK;
     un_exchange *moves;
     UN_TRY(un_exchange_create_moves(ctx, a.to, count, &moves));
-    un_status status = run_moves(s, arena, p, moves, keep);
+    un_status status = run_moves(s, arena, p, moves, keep, a.tet);
     s->move_bytes += un_exchange_bytes(moves);
     s->moved += gone;
     un_exchange_destroy(moves);
@@ -178,18 +186,41 @@ static un_status move_all(un_particle_share *s, un_arena *arena, un_particles *p
 
 /* ---- sorting ---- */
 
-/* Into the order of their numbers. */
-static un_status order_by_id(un_particle_share *s, un_arena *arena, un_particles *p)
+/* Into the order of their numbers; tet: their tets, which follow. */
+static un_status order_by_id(un_particle_share *s, un_arena *arena, un_particles *p, int32_t *tet)
 {
     bool sorted = true;
     int32_t bits = 1;
     for (int32_t q = 1; q < p->count && sorted; q++) sorted = s->id[q - 1] < s->id[q];
     if (sorted) return UN_OK;
     int32_t *order = un_arena_alloc(arena, (size_t)p->count + 1, sizeof *order);
-    if (!order) return UN_ERROR_MEMORY;
+    int32_t *was = un_arena_alloc(arena, (size_t)p->count + 1, sizeof *was);
+    if (!order || !was) return UN_ERROR_MEMORY;
     while (bits < 32 && s->id_total >> bits) bits++;
     UN_TRY(un_parallel_sort(s->ctx, arena, order, s->id, p->count, bits));
     un_particles_reorder(s->ctx, p, order);
+    if (!tet) return UN_OK;
+    memcpy(was, tet, (size_t)p->count * sizeof *was);
+    for (int32_t q = 0; q < p->count; q++) tet[q] = was[order[q]];
+    return UN_OK;
+}
+
+static un_status need_tets(un_context *ctx, un_tet_bins *bins, int64_t count)
+{
+    return un_array_reserve(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)count + 1,
+                            sizeof *bins->tet);
+}
+
+/* The tets of particles that have come since the others' were found. */
+static un_status find_rest(un_context *ctx, un_tet_bins *bins, const un_particles *p,
+                           const un_tets *mesh, int64_t found)
+{
+    UN_TRY(need_tets(ctx, bins, p->count));
+    for (int64_t q = found; q < p->count; q++) {
+        un_tets_place place;
+        un_tets_locate(mesh, un_particle_position(p, q), &place);
+        bins->tet[q] = place.tet;
+    }
     return UN_OK;
 }
 
@@ -201,11 +232,17 @@ un_status un_markers_sort_ranks(un_context *ctx, un_arena *arena, un_markers *m,
     place_args a = {.particles = p, .mesh = mesh, .tree = tree, .ranks = un_rank_count(ctx)};
     UN_TRY(move_all(s, arena, p, &a, find_ranks));
     un_arena_reset(arena);
+    int64_t found = 0;
+    un_status status = need_tets(ctx, &m->bins, p->count);
+    UN_TRY(un_ranks_agree(ctx, status));
+    a.tet = m->bins.tet;
+    a.kept = &found;
     UN_TRY(move_all(s, arena, p, &a, find_tets));
     un_arena_reset(arena);
-    un_status status = order_by_id(s, arena, p);
+    status = find_rest(ctx, &m->bins, p, mesh, found);
+    if (status == UN_OK) status = order_by_id(s, arena, p, m->bins.tet);
     un_arena_reset(arena);
-    if (status == UN_OK) status = un_tet_bins_sort(ctx, arena, &m->bins, p, mesh);
+    if (status == UN_OK) status = un_tet_bins_sort_known(ctx, arena, &m->bins, p, mesh);
     un_arena_reset(arena);
     UN_TRY(un_ranks_agree(ctx, status));
     s->own = un_ranks_range(ctx, p->count);
@@ -241,7 +278,7 @@ un_status un_markers_sort_leaves_ranks(un_context *ctx, un_arena *arena, un_mark
         .particles = p, .leaves = leaves, .bodies = bodies, .ranks = un_rank_count(ctx)};
     UN_TRY(move_all(s, arena, p, &a, find_leaf_ranks));
     un_arena_reset(arena);
-    un_status status = order_by_id(s, arena, p);
+    un_status status = order_by_id(s, arena, p, NULL);
     un_arena_reset(arena);
     if (status == UN_OK) status = un_markers_sort_leaves(ctx, arena, m, leaves, bodies);
     UN_TRY(un_ranks_agree(ctx, status));

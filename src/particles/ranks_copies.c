@@ -18,6 +18,9 @@
 /* How far parts of a large particle may lie from its place, in its edges; and the nodes that these
  * give to, in edges of its cell. */
 #define PARTS_REACH 1.0
+/* Particles whose edge is below this many of their cell's have no parts in tets of equal cells
+ * (0.75 in transfer/tets.c; less here, for rounding). */
+#define PARTS_FROM 0.74
 #define NODES_REACH 4.0
 
 /* The box of a block's particles, or of those on one rank. */
@@ -50,15 +53,25 @@ typedef struct copying {
 
 /* ---- boxes of blocks ---- */
 
+/* One instruction each, where fminf and fmaxf are calls. */
+static inline float lesser(float a, float b)
+{
+    return a < b ? a : b;
+}
+static inline float greater(float a, float b)
+{
+    return a > b ? a : b;
+}
+
 static void add_to_box(block_box *b, const copying *c, int64_t q)
 {
     const un_particles *p = c->particles;
     for (int a = 0; a < 3; a++) {
         float x = (float)p->x[a][q], e = fabsf(x) * 2e-7f;
-        b->lo[a] = fminf(b->lo[a], x - e);
-        b->hi[a] = fmaxf(b->hi[a], x + e);
+        b->lo[a] = lesser(b->lo[a], x - e);
+        b->hi[a] = greater(b->hi[a], x + e);
     }
-    b->r = fmaxf(b->r, c->reach[q]);
+    b->r = greater(b->r, c->reach[q]);
 }
 
 static block_box empty_box(int64_t block)
@@ -174,9 +187,10 @@ static void want_nodes(copying *c, int64_t q)
         int32_t n = mesh->tet[t][i];
         if (n < own.begin || n >= own.end) c->wanted[un_tets_node_owner(mesh, c->tree, n)] = 1;
     }
-    double h = un_tets_size(mesh, t), edge = cbrt((double)p->volume[q]);
-    if (un_tets_shape(mesh, t)->kind == UN_TET_BCC && edge < 0.5 * h) return;
-    double far = PARTS_REACH * edge + NODES_REACH * h;
+    double h = un_tets_size(mesh, t), least = PARTS_FROM * h;
+    bool even = un_tets_shape(mesh, t)->kind == UN_TET_BCC;
+    if (even && (double)p->volume[q] < least * least * least) return;
+    double far = PARTS_REACH * cbrt((double)p->volume[q]) + NODES_REACH * h;
     un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
     un_tree_share_in_box(mesh->tree, c->tree, (un_box3){un_sub(x, wide), un_add(x, wide)},
                          c->wanted);

@@ -1,5 +1,5 @@
 /* Particles sorted by the tet, or the leaf, that they lie in. */
-#include "particles/particles.h"
+#include "particles/ranks.h"
 
 typedef struct bins_args {
     un_tet_bins *bins;
@@ -19,6 +19,13 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
         un_tets_locate(a->mesh, un_particle_position(a->particles, q), &place);
         a->keys[q] = (uint32_t)place.tet;
     }
+}
+
+/* Those that bins->tet has. */
+static void take_tets(void *arg, int64_t begin, int64_t end)
+{
+    bins_args *a = arg;
+    for (int64_t q = begin; q < end; q++) a->keys[q] = (uint32_t)a->bins->tet[q];
 }
 
 static void find_leaves(void *arg, int64_t begin, int64_t end)
@@ -69,6 +76,13 @@ un_status un_tet_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
 {
     bins_args a = {.bins = bins, .particles = particles, .mesh = mesh};
     return sort_by(ctx, arena, &a, particles, mesh->tet_count, find_tets);
+}
+
+un_status un_tet_bins_sort_known(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                                 un_particles *particles, const un_tets *mesh)
+{
+    bins_args a = {.bins = bins, .particles = particles, .mesh = mesh};
+    return sort_by(ctx, arena, &a, particles, mesh->tet_count, take_tets);
 }
 
 un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,
