@@ -178,6 +178,14 @@ static inline un_status un_tets_agree(const un_tets *mesh, un_status status)
 /* The key of the finest cube in which un_tets_locate looks for x: the rank that has it knows the
  * tet. */
 uint64_t un_tets_place_key(const un_tets *mesh, un_vec3 x);
+/* A field at nodes, at places that other ranks may know. All ranks call it: all get to know all
+ * places, so these should be few, and the rank that has one tells. */
+typedef struct un_tets_sampled {
+    double value;
+    un_vec3 slope;
+} un_tets_sampled;
+un_status un_tets_ask(const un_tets *mesh, const float *field, const un_vec3 *x, int64_t count,
+                      un_tets_sampled *answers);
 /* The rank that a node belongs to, which is this rank's or a ghost. */
 int32_t un_tets_node_owner(const un_tets *mesh, const un_tree_share *tree, int32_t n);
 /* This rank's own nodes and tets. */

@@ -200,3 +200,42 @@ un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t cou
                    (const char *)sent[f].to + k * fields[f].size, fields[f].size);
     return UN_OK;
 }
+
+/* ---- places ---- */
+
+_Static_assert(sizeof(un_tets_sampled) == 4 * sizeof(double), "they are added up as numbers");
+
+static void sample(const un_tets *mesh, const float *field, un_vec3 x, un_tets_sampled *out)
+{
+    un_tets_place place;
+    un_tets_locate(mesh, x, &place);
+    double v[4];
+    for (int i = 0; i < 4; i++) v[i] = field[mesh->tet[place.tet][i]];
+    out->value = un_tet_sample(mesh, field, &place);
+    out->slope = un_tets_gradient(mesh, place.tet, v);
+}
+
+un_status un_tets_ask(const un_tets *mesh, const float *field, const un_vec3 *x, int64_t count,
+                      un_tets_sampled *answers)
+{
+    un_context *ctx = mesh->ctx;
+    const un_tree_share *tree = mesh->share->tree;
+    un_range range = un_ranks_range(ctx, count);
+    un_vec3 *all = NULL;
+    int64_t all_count = 0;
+    UN_TRY(un_ranks_list(ctx, x, count, sizeof *x, (void **)&all, &all_count));
+    un_tets_sampled *known = un_alloc_zero(ctx, (size_t)all_count + 1, sizeof *known);
+    un_status status = un_ranks_agree(ctx, known ? UN_OK : UN_ERROR_MEMORY);
+    for (int64_t k = 0; status == UN_OK && k < all_count; k++) {
+        uint64_t key = un_tets_place_key(mesh, all[k]);
+        if (un_ranks_owner(tree->first, un_rank_count(ctx), key) == un_rank(ctx))
+            sample(mesh, field, all[k], &known[k]);
+    }
+    if (status == UN_OK) {
+        un_ranks_add(ctx, &known->value, all_count * 4);
+        memcpy(answers, known + range.begin, (size_t)count * sizeof *answers);
+    }
+    un_free(ctx, known);
+    un_free(ctx, all);
+    return status;
+}

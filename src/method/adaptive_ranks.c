@@ -22,6 +22,7 @@ void un_adaptive_ranks_free(un_adaptive *a)
     un_tree_share_free(&r->tree);
     un_particles_free(ctx, &r->window);
     un_free(ctx, r->fetched);
+    un_free(ctx, r->probed);
     *r = (un_adaptive_ranks){0};
 }
 

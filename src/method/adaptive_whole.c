@@ -130,6 +130,7 @@ void un_adaptive_show_nothing(un_adaptive *a)
 {
     un_adaptive *whole = a->ranks.whole;
     a->ranks.whole = NULL;
+    a->ranks.has_probed = false;
     if (!whole) return;
     un_adaptive_free(whole);
     un_free(a->core.ctx, whole);
@@ -167,12 +168,64 @@ static un_status load_whole(un_adaptive *a, const un_state *all)
     return un_adaptive_load(whole, all);
 }
 
+/* ---- probes without that ---- */
+
+bool un_adaptive_shares_probes(const un_adaptive *a)
+{
+    const un_scene_def *def = a->core.def;
+    for (int32_t i = 0; i < def->probe_count; i++) switch (def->probes[i].kind) {
+        case UN_PROBE_WET:
+        case UN_PROBE_FLUX:
+        case UN_PROBE_FORCE:
+            return false;
+        default:
+            break;
+        }
+    return true;
+}
+
+/* At a place: the rank that has it tells. */
+static void probe_at(const un_adaptive *a, const un_probe *which, double *value)
+{
+    un_context *ctx = a->core.ctx;
+    uint64_t key = un_tets_place_key(&a->mesh.tets, which->at);
+    bool mine = un_ranks_owner(a->ranks.tree.first, un_rank_count(ctx), key) == un_rank(ctx);
+    *value = mine ? un_adaptive_probe_here(a, which) : 0;
+    un_ranks_add(ctx, value, 1);
+}
+
+un_status un_adaptive_probe_ranks(un_adaptive *a)
+{
+    un_context *ctx = a->core.ctx;
+    const un_scene_def *def = a->core.def;
+    const un_tets *mesh = &a->mesh.tets;
+    un_status status = UN_OK;
+    if (!a->ranks.probed) {
+        a->ranks.probed = un_alloc(ctx, (size_t)def->probe_count + 1, sizeof *a->ranks.probed);
+        if (!a->ranks.probed) status = UN_ERROR_MEMORY;
+    }
+    UN_TRY(un_ranks_agree(ctx, status));
+    for (int32_t i = 0; i < def->probe_count; i++) {
+        const un_probe *p = &def->probes[i];
+        double *value = &a->ranks.probed[i];
+        if (p->kind == UN_PROBE_FRONT)
+            UN_TRY(un_probe_front_ranks(ctx, a->node.phi, mesh, p->axis, p->sign, value));
+        else if (p->kind == UN_PROBE_HEIGHT)
+            UN_TRY(un_probe_height_ranks(ctx, a->node.phi, mesh, p->at.x, p->at.z, value));
+        else
+            probe_at(a, p, value);
+    }
+    a->ranks.has_probed = true;
+    return UN_OK;
+}
+
 un_status un_adaptive_gather_ranks(void *state, unsigned what)
 {
     un_adaptive *a = state;
     un_context *ctx = a->core.ctx;
     if (!a->ranks.any || !(what & UN_SHOW_ALL)) return UN_OK;
     if (un_ranks_max(ctx, a->ranks.whole != NULL) > 0) return UN_OK;
+    if (what & UN_SHOW_PROBES && un_adaptive_shares_probes(a)) return un_adaptive_probe_ranks(a);
     un_state mine, all;
     un_state_init(&mine, ctx);
     un_state_init(&all, ctx);

@@ -238,7 +238,7 @@ static un_status write_rows(un_loop *l, const un_step *step)
 {
     double values[PROBES_MAX + 1] = {step->time};
     int32_t count = l->def->probe_count < PROBES_MAX ? l->def->probe_count : PROBES_MAX;
-    UN_TRY(un_loop_gather(l, probes_show(l)));
+    UN_TRY(un_loop_gather(l, count > 0 ? probes_show(l) | UN_SHOW_PROBES : 0));
     if (!l->writes) return UN_OK;
     UN_TRY(un_stats_row(l->stats, l->method, step));
     for (int32_t p = 0; p < count; p++)

@@ -269,6 +269,11 @@ void un_leaf_fit_end(un_context *ctx, un_leaf_fit *fit);
 double un_probe_front_tets(un_context *ctx, const float *phi, const un_tets *mesh, int axis,
                            double sign);
 double un_probe_height_tets(const float *phi, const un_tets *mesh, double x, double z);
+/* The same over ranks; all ranks call them, and rank 0 gets to know. */
+un_status un_probe_front_ranks(un_context *ctx, const float *phi, const un_tets *mesh, int axis,
+                               double sign, double *front);
+un_status un_probe_height_ranks(un_context *ctx, const float *phi, const un_tets *mesh, double x,
+                                double z, double *height);
 
 /* The same on leaves (leaf_flat.c). */
 double un_probe_front_leaves(un_context *ctx, const float *phi, const un_leaves *leaves, int axis,

@@ -127,55 +127,19 @@ float un_contact_value(const un_tension_tets *in, int32_t n)
 
 /* ---- over ranks ---- */
 
-typedef struct sampled {
-    double value, slope[3];
-} sampled;
-
-/* All ranks get to know all places; the rank that knows the level set there tells it. */
-static un_status ask(un_context *ctx, const un_tension_tets *in, const un_vec3 *x, int64_t count,
-                     sampled *answers)
-{
-    const un_tree_share *tree = in->mesh->share->tree;
-    un_range range = un_ranks_range(ctx, count);
-    un_vec3 *all = NULL;
-    int64_t all_count = 0;
-    UN_TRY(un_ranks_list(ctx, x, count, sizeof *x, (void **)&all, &all_count));
-    sampled *known = un_alloc_zero(ctx, (size_t)all_count + 1, sizeof *known);
-    un_status status = un_ranks_agree(ctx, known ? UN_OK : UN_ERROR_MEMORY);
-    for (int64_t k = 0; status == UN_OK && k < all_count; k++) {
-        un_vec3 slope;
-        uint64_t key = un_tets_place_key(in->mesh, all[k]);
-        if (un_ranks_owner(tree->first, un_rank_count(ctx), key) != un_rank(ctx)) continue;
-        known[k].value = sample(in, all[k], &slope);
-        known[k].slope[0] = slope.x;
-        known[k].slope[1] = slope.y;
-        known[k].slope[2] = slope.z;
-    }
-    if (status == UN_OK) {
-        un_ranks_add(ctx, &known->value, all_count * 4);
-        memcpy(answers, known + range.begin, (size_t)count * sizeof *answers);
-    }
-    un_free(ctx, known);
-    un_free(ctx, all);
-    return status;
-}
-
 un_status un_contact_values_ranks(un_context *ctx, un_arena *arena, const un_tension_tets *in,
                                   const int32_t *node, float *value, un_part own)
 {
     size_t room = (size_t)(own.end - own.begin) + 1;
     un_vec3 *x = un_arena_alloc(arena, room, sizeof *x);
     int64_t *which = un_arena_alloc(arena, room, sizeof *which), count = 0;
-    sampled *answers = un_arena_alloc(arena, room, sizeof *answers);
+    un_tets_sampled *answers = un_arena_alloc(arena, room, sizeof *answers);
     UN_TRY(un_ranks_agree(ctx, x && which && answers ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t q = own.begin; q < own.end; q++)
         if (find_image(in, node[q], &x[count])) which[count++] = q;
-    UN_TRY(ask(ctx, in, x, count, answers));
-    for (int64_t k = 0; k < count; k++) {
-        const double *s = answers[k].slope;
-        x[k] = shear(in, node[which[k]], x[k], un_v3(s[0], s[1], s[2]));
-    }
-    UN_TRY(ask(ctx, in, x, count, answers));
+    UN_TRY(un_tets_ask(in->mesh, in->phi, x, count, answers));
+    for (int64_t k = 0; k < count; k++) x[k] = shear(in, node[which[k]], x[k], answers[k].slope);
+    UN_TRY(un_tets_ask(in->mesh, in->phi, x, count, answers));
     for (int64_t k = 0; k < count; k++) value[which[k]] = (float)answers[k].value;
     return UN_OK;
 }

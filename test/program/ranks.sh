@@ -172,7 +172,9 @@ scene { method = "tet", domain = { size = {1, 0.8, 0.7}, open = {"top"} },
                               velocity = {1, -1, 0}, to = 0.15 },
                     drain { shape = box { min = {0.9, 0, 0}, max = {1, 0.05, 0.7} } } },
         sizing = { custom = function(x, y, z, t) return x > 0.5 and 0.05 or 0.2 end },
-        probes = { front { axis = "x" }, height { at = {0.1, 0.5} } }, -- of the level set alone
+        probes = { front { axis = "x" }, front { name = "top", axis = "y" }, height { at = {0.1, 0.5} },
+                   pressure { at = {0.2, 0.1, 0.4} }, -- those that ranks find together
+                   velocity { at = {0.2, 0.1, 0.4}, axis = "x" } },
         output = { mesh = true } }
 EOF
 # viscous liquid that differs from place to place, sticks to one side and slides along the others, and
