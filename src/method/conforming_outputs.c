@@ -8,7 +8,8 @@ un_status un_conforming_measure(un_conforming *s, un_step *report)
     const un_stuffing *mesh = un_conforming_mesh(s);
     un_stuffing_sums sums;
     un_stuffing_velocities(c->ctx, s->u_tet, mesh, s->u);
-    un_stuffing_sum(c->ctx, &sums, mesh, s->u_tet, c->def->gravity, c->def->fluid.density);
+    un_stuffing_sum(c->ctx, &sums, mesh, s->u_tet, &s->track, c->def->gravity,
+                    c->def->fluid.density);
     report->step = c->step_count;
     report->time = c->time;
     report->cells = mesh->tet_count;
@@ -17,7 +18,7 @@ un_status un_conforming_measure(un_conforming *s, un_step *report)
     report->volume = c->sources.ledger.found;
     report->volume_particles = c->sources.ledger.found; /* there are none */
     report->volume_error = c->sources.ledger.error;
-    /* The mesh is thickened, and chamfered where the surface meets walls. */
+    /* The mesh is chamfered where the surface meets walls. */
     double share = sums.volume > 0 ? c->sources.ledger.found / sums.volume : 1;
     report->energy_kinetic = share * sums.energy_kinetic;
     report->energy_potential = share * sums.energy_potential;

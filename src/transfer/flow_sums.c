@@ -1,6 +1,8 @@
 /* Velocities of tets with normal velocities on their faces, and sums over them. */
 #include "transfer/transfer.h"
 
+#include "surface/surface.h"
+
 typedef struct args {
     un_vec3 *u_tet;
     double *u;
@@ -44,22 +46,44 @@ void un_stuffing_uniform(un_context *ctx, double *u, const un_stuffing *mesh, un
     un_parallel_for(ctx, mesh->face_count, 8192, set_faces, &a);
 }
 
+/* Thin liquid is no farther than this from its surface, in cells of the track. */
+#define THIN 2.0
+
 typedef struct adding {
     const un_stuffing *mesh;
     const un_vec3 *u;
     un_vec3 gravity;
+    const un_track *track; /* NULL: it has no thin liquid */
     bool by_leaf;
 } adding;
+
+static bool has_thin(const un_track *t)
+{
+    for (int32_t v = 0; t && v < t->mesh.vertex_count; v++)
+        if (t->fill[v] < 1) return true;
+    return false;
+}
+
+/* The share of a tet that is liquid: thin liquid is thickened by the track, and more by the mesh.
+ */
+static double real_share(const un_track *t, un_vec3 x, int32_t *hint)
+{
+    double phi = un_track_distance(t, x, hint);
+    if (phi > 0) return 0;
+    return phi < -THIN * t->h ? 1 : un_track_fill(t, x);
+}
 
 static void add_tets(void *arg, int64_t begin, int64_t end, double *sums)
 {
     adding *a = arg;
+    int32_t hint = -1;
     for (int64_t t = begin; t < end; t++) {
         double v = a->mesh->volume[t];
-        un_vec3 u = a->u[t];
+        un_vec3 u = a->u[t], x = un_stuffing_center(a->mesh, (int32_t)t);
+        if (a->track) v *= real_share(a->track, x, &hint);
         sums[0] += v;
         sums[1] += 0.5 * v * un_dot(u, u);
-        sums[2] -= v * un_dot(a->gravity, un_stuffing_center(a->mesh, (int32_t)t));
+        sums[2] -= v * un_dot(a->gravity, x);
         sums[3] += v * u.x, sums[4] += v * u.y, sums[5] += v * u.z;
     }
 }
@@ -77,9 +101,9 @@ static double fastest(void *arg, int64_t begin, int64_t end)
 }
 
 void un_stuffing_sum(un_context *ctx, un_stuffing_sums *out, const un_stuffing *mesh,
-                     const un_vec3 *u_tet, un_vec3 gravity, double density)
+                     const un_vec3 *u_tet, const un_track *track, un_vec3 gravity, double density)
 {
-    adding a = {mesh, u_tet, gravity, false};
+    adding a = {mesh, u_tet, gravity, has_thin(track) ? track : NULL, false};
     double s[6] = {0};
     *out = (un_stuffing_sums){0};
     if (mesh->tet_count == 0) return;

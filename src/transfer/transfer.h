@@ -460,8 +460,10 @@ typedef struct un_stuffing_sums {
     double max_speed;                        /* m/s */
     double rate;                             /* the most leaves that liquid crosses in a second */
 } un_stuffing_sums;
+/* track: the surface that the mesh follows, which knows what is thickened; NULL: nothing is. */
 void un_stuffing_sum(un_context *ctx, un_stuffing_sums *sums, const un_stuffing *mesh,
-                     const un_vec3 *u_tet, un_vec3 gravity, double density);
+                     const un_vec3 *u_tet, const struct un_track *track, un_vec3 gravity,
+                     double density);
 /* Through the rectangle from min to max across the axis, m3/s. */
 double un_stuffing_flux(un_context *ctx, const un_stuffing *mesh, const un_vec3 *u_tet, un_vec3 min,
                         un_vec3 max, int axis);

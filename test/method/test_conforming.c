@@ -18,6 +18,25 @@ static void dams_keep_their_volume(void **state)
     world_end(&w);
 }
 
+/* A sheet of half a cell is thickened, but weighs no more for it: its energy is that of free fall,
+ * and the puddle's on the floor. */
+static void thin_sheets_weigh_what_they_are(void **state)
+{
+    (void)state;
+    world w;
+    world_begin(&w, &un_method_conforming, CHECK_THREADS,
+                "scene { method = 'conforming', domain = { size = {1, 1, 0.25} },"
+                " detail = { coarsest = 4, finest = 16 }, gravity = {0, -10, 0},"
+                " liquid = { box { min = {0, 0, 0}, max = {0.3, 0.1, 0.25} },"
+                "            box { min = {0.1, 0.785, 0}, max = {0.9, 0.815, 0.25} } } }");
+    double wanted = 10000 * (0.0075 * 0.05 + 0.006 * 0.8);
+    for (int step = 1; step <= 6; step++) world_step(&w, 0.01 * step);
+    double found = w.step.energy_kinetic + w.step.energy_potential;
+    if (getenv("VERBOSE")) print_message("a thin sheet's energy: %g\n", found / wanted);
+    check_below(fabs(found / wanted - 1), 0.05);
+    world_end(&w);
+}
+
 /* In still water nothing pushes a floating ball aside, wherever it cuts the mesh. */
 static void floating_balls_stay(void **state)
 {
@@ -127,6 +146,7 @@ static void balls_sink_as_stokes_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dams_keep_their_volume),
+                                       cmocka_unit_test(thin_sheets_weigh_what_they_are),
                                        cmocka_unit_test(floating_balls_stay),
                                        cmocka_unit_test(cells_have_the_size_that_the_scene_wants),
                                        cmocka_unit_test(columns_sink_as_trouton_says),

@@ -242,10 +242,10 @@ static void check_momentum(const un_method *method, double viscosity, double div
 
 static void momentum_stays(const un_method *method)
 {
-    /* seen: 1e-15; velocities that are carried semi-Lagrangian 0.039 (staggered), 0.028
+    /* seen: 1e-15; velocities that are carried semi-Lagrangian 0.039 (staggered), 0.019
      * (conforming) */
     const un_traits *of = &method->traits;
-    check_momentum(method, 0, 2, of->momentum ? 1e-10 : of->particles ? 0.07 : 0.04);
+    check_momentum(method, 0, 2, of->momentum ? 1e-10 : of->particles ? 0.07 : 0.03);
 }
 
 static bool method_drags_bodies(const un_method *method)
@@ -257,9 +257,9 @@ static bool method_drags_bodies(const un_method *method)
  * bodies drag one of them only (viscosity/nodes_bodies.c). */
 static void momentum_stays_in_syrup(const un_method *method)
 {
-    /* seen: 4e-15; 0.099 (staggered), 0.038 (conforming) */
+    /* seen: 4e-15; 0.099 (staggered), 0.014 (conforming) */
     const un_traits *of = &method->traits;
-    check_momentum(method, 5, 1, of->momentum ? 1e-10 : of->particles ? 0.12 : 0.055);
+    check_momentum(method, 5, 1, of->momentum ? 1e-10 : of->particles ? 0.12 : 0.03);
 }
 
 int main(void)

@@ -219,7 +219,7 @@ static void curved_flow_keeps_its_momentum(void **state)
         wanted += t.mesh.volume[i] * curved(x).x;
     }
     if (getenv("VERBOSE")) print_message("curved: %g\n", found / wanted - 1);
-    check_below(fabs(found / wanted - 1), 0.04);
+    check_below(fabs(found / wanted - 1), 0.03);
     end(&t);
 }
 
