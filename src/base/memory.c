@@ -85,7 +85,7 @@ void *un_alloc(un_context *ctx, size_t count, size_t size)
 
 /* Large blocks get pages that are zero once they are touched: a rank touches its part of an array
  * only, and the rest costs nothing. */
-#define ZERO_PAGES_BYTES ((size_t)1 << 20)
+#define ZERO_PAGES_BYTES ((size_t)1 << 18)
 
 static void clear(void *block, size_t bytes)
 {

@@ -321,6 +321,8 @@ un_status un_walls_update(un_walls *walls);
  * for. */
 un_status un_walls_refresh_velocities(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
+/* Finds again what is open of the cells and faces in some layers. */
+void un_walls_find_fractions(un_walls *walls, un_part layers);
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
 double un_walls_distance_exact(const un_walls *walls, un_vec3 x);

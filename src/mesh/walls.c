@@ -427,9 +427,27 @@ static void fractions(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(walls->grid->dim, find_fractions(walls, begin, end, dim));
 }
 
+typedef struct layers_args {
+    un_walls *walls;
+    int64_t first_row;
+} layers_args;
+
+static void fractions_from(void *arg, int64_t begin, int64_t end)
+{
+    const layers_args *a = arg;
+    fractions(a->walls, a->first_row + begin, a->first_row + end);
+}
+
+void un_walls_find_fractions(un_walls *w, un_part layers)
+{
+    int64_t rows = w->grid->dim == 2 ? 1 : w->grid->n[1];
+    layers_args a = {w, layers.begin * rows};
+    un_parallel_for(w->ctx, (layers.end - layers.begin) * rows, 64, fractions_from, &a);
+}
+
 static void find_all_fractions(un_walls *w)
 {
-    un_parallel_for(w->ctx, (int64_t)w->grid->n[1] * w->grid->n[2], 64, fractions, w);
+    un_walls_find_fractions(w, (un_part){0, un_grid_layer_count(w->grid)});
 }
 
 static void velocities(void *arg, int64_t begin, int64_t end)

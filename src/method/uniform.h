@@ -20,13 +20,13 @@ typedef struct un_thick_grid {
     double *p;      /* at cells, Pa; NULL unless any is viscous */
 } un_thick_grid;
 
-/* On several ranks (uniform_ranks.c). */
+/* On several ranks (uniform_slabs.c, uniform_ranks.c). */
 typedef struct un_uniform_ranks {
     un_slabs *slabs;      /* NULL: one rank */
     int32_t (*takers)[3]; /* by layer of cells: the rank of its particles, and those with copies */
     int64_t total;        /* particles of all ranks */
     int64_t *block_first; /* by block along the curve: the id of its first particle; one more */
-    int32_t *block_owner, *block_at; /* its rank, and its number */
+    int32_t *block_owner; /* its rank */
     uint32_t *id, id_end; /* of own particles, between the transfer to the grid and sorting */
     un_exchange *halo;    /* copies of particles, and where they lie */
     int32_t *slot, slot_count;
@@ -122,18 +122,44 @@ un_status un_uniform_stick(un_uniform *s, double dt);
 un_status un_uniform_remove(un_uniform *s); /* drains, open sides */
 un_status un_uniform_emit(un_uniform *s, double dt);
 
-/* ---- several ranks (uniform_ranks.c): all of these only where there are slabs ---- */
+/* ---- several ranks: all of these only where there are slabs ---- */
+
+/* Layers of copies. A particle of the second may have been moved to the first (correct.c) when it
+ * is carried to the grid. */
+#define UN_UNIFORM_HALO 2
+
+/* As un_bins_sort finds it. */
+static inline int32_t un_uniform_layer_of(const un_uniform *s, const un_particles *p, int64_t q)
+{
+    const un_grid *g = &s->core.grid;
+    int axis = g->dim - 1;
+    double origin = axis == 1 ? g->origin.y : g->origin.z;
+    return un_clampi((int32_t)((p->x[axis][q] - origin) * (1 / g->h)), 0, g->n[axis] - 1);
+}
+
+/* ---- who has what (uniform_slabs.c) ---- */
 
 /* Gives each rank its layers and its particles of those that every rank has; does nothing on one
  * rank. */
 un_status un_uniform_share_out(un_uniform *s);
-/* What a rank has, as it lies: its slab, the numbers of its particles. Back again: it keeps its own
- * of the particles that are here, copies among them. */
+/* What a rank has, as it lies: its particles, their numbers, its slab; then this, after the
+ * particles have been loaded. */
 un_status un_uniform_ranks_keep(un_uniform *s, un_state *out);
 un_status un_uniform_ranks_take(un_uniform *s, const un_state *in);
 /* The same at the start: each seeds its own. */
 un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def);
+/* Before sorting, with own particles only: cuts slabs again where that pays. */
+un_status un_uniform_recut(un_uniform *s);
+/* Keeps the particles from `first` on that are this rank's, and their ids. */
+void un_uniform_keep_own(un_uniform *s, int32_t first);
+/* Room for as many; keeps those that are there. */
+un_status un_uniform_need_ids(un_uniform *s, int64_t count);
+
+/* ---- particles from ranks to ranks (uniform_ranks.c) ---- */
+
 void un_uniform_ranks_free(un_uniform *s);
+/* Own particles in the order of the curve, from the arena, and their ids. */
+un_status un_uniform_list_own(un_uniform *s, int32_t **order, int32_t *count);
 /* Particles to the ranks that they have come to, with copies for their neighbours; sorted. */
 un_status un_uniform_ranks_sort(un_uniform *s);
 un_status un_uniform_ranks_refresh(un_uniform *s); /* the copies' positions */

@@ -24,36 +24,41 @@
 #define PARTICLE_BYTES (6 * 8 + 4 + 1 + 1 + 4)
 #define MATTER_BYTES (4 + 4)
 
-/* Sends all that a particle has, with its id, and makes room for what arrives. */
-static un_status send_particles(un_uniform *s, un_exchange *e, const un_particles *from,
-                                const uint32_t *id)
+/* Sends all that a particle has, with its id, and puts what arrives after those that are in `to`,
+ * which has room for it. */
+static un_status send_particles(un_exchange *e, un_particles *to, uint32_t *to_id,
+                                const un_particles *from, const uint32_t *id)
+{
+    int32_t field_count = 10, at = to->count;
+    un_field fields[12] = {{"volume", from->volume, to->volume + at, sizeof *to->volume},
+                           {"flags", from->flags, to->flags + at, 1},
+                           {"fall", from->fall, to->fall + at, 1},
+                           {"id", id, to_id + at, sizeof *id}};
+    static const char *const names[6] = {"x", "y", "z", "vx", "vy", "vz"};
+    for (int a = 0; a < 3; a++) {
+        fields[4 + a] = (un_field){names[a], from->x[a], to->x[a] + at, sizeof(double)};
+        fields[7 + a] = (un_field){names[3 + a], from->v[a], to->v[a] + at, sizeof(double)};
+    }
+    if (from->mixed) {
+        fields[field_count++] =
+            (un_field){"density", from->density, to->density + at, sizeof(float)};
+        fields[field_count++] =
+            (un_field){"viscosity", from->viscosity, to->viscosity + at, sizeof(float)};
+    }
+    UN_TRY(un_exchange_run(e, fields, field_count));
+    to->count += (int32_t)un_exchange_count(e);
+    to->lead = from->lead;
+    return UN_OK;
+}
+
+static un_status need_arrived(un_uniform *s, int64_t count)
 {
     un_context *ctx = s->core.ctx;
     un_uniform_ranks *r = &s->ranks;
-    un_particles *to = &r->arrived;
-    int64_t count = un_exchange_count(e);
-    UN_TRY(un_particles_reserve(ctx, to, un_max64(count, 1)));
-    UN_TRY(un_array_need(ctx, (void **)&r->arrived_id, &r->arrived_room, (size_t)count + 1,
-                         sizeof *r->arrived_id));
-    int32_t field_count = 10;
-    un_field fields[12] = {{"volume", from->volume, to->volume, sizeof *to->volume},
-                           {"flags", from->flags, to->flags, 1},
-                           {"fall", from->fall, to->fall, 1},
-                           {"id", id, r->arrived_id, sizeof *id}};
-    static const char *const names[6] = {"x", "y", "z", "vx", "vy", "vz"};
-    for (int a = 0; a < 3; a++) {
-        fields[4 + a] = (un_field){names[a], from->x[a], to->x[a], sizeof(double)};
-        fields[7 + a] = (un_field){names[3 + a], from->v[a], to->v[a], sizeof(double)};
-    }
-    if (from->mixed) {
-        fields[field_count++] = (un_field){"density", from->density, to->density, sizeof(float)};
-        fields[field_count++] =
-            (un_field){"viscosity", from->viscosity, to->viscosity, sizeof(float)};
-    }
-    UN_TRY(un_exchange_run(e, fields, field_count));
-    to->count = (int32_t)count;
-    to->lead = from->lead;
-    return UN_OK;
+    r->arrived.count = 0;
+    UN_TRY(un_particles_reserve(ctx, &r->arrived, un_max64(count, 1)));
+    return un_array_need(ctx, (void **)&r->arrived_id, &r->arrived_room, (size_t)count + 1,
+                         sizeof *r->arrived_id);
 }
 
 /* Puts what arrived into the order of ids. */
@@ -99,186 +104,15 @@ static void add_to_list(list *l, int32_t index, int32_t to)
     l->to[l->count++] = to;
 }
 
-static un_status send_list(un_uniform *s, const list *l, const un_particles *from,
-                           const uint32_t *id)
+/* What arrives goes to ranks.arrived. */
+static un_status send_list(un_uniform *s, const list *l, const uint32_t *id)
 {
+    un_uniform_ranks *r = &s->ranks;
     un_exchange *e = NULL;
     UN_TRY(un_exchange_create_copies(s->core.ctx, l->index, l->to, l->count, &e));
-    un_status status = send_particles(s, e, from, id);
+    un_status status = need_arrived(s, un_exchange_count(e));
+    if (status == UN_OK) status = send_particles(e, &r->arrived, r->arrived_id, &s->particles, id);
     un_exchange_destroy(e);
-    return status;
-}
-
-/* ---- slabs ---- */
-
-/* As un_bins_sort finds it. */
-static int32_t layer_of(const un_uniform *s, const un_particles *p, int64_t q)
-{
-    const un_grid *g = &s->core.grid;
-    int axis = g->dim - 1;
-    double origin = axis == 1 ? g->origin.y : g->origin.z;
-    return un_clampi((int32_t)((p->x[axis][q] - origin) * (1 / g->h)), 0, g->n[axis] - 1);
-}
-
-/* Layers of copies. A particle of the second may have been moved to the first (correct.c) when it
- * is carried to the grid. */
-#define HALO 2
-
-/* By layer: its rank, and those that have copies of its particles; -1: none. Only the last slab may
- * have fewer layers than HALO, so there are two of these at most. */
-static void find_takers(un_uniform_ranks *r)
-{
-    for (int32_t k = 0; k < r->slabs->layer_count; k++) {
-        int32_t *takers = r->takers[k], count = 1;
-        takers[0] = un_slabs_owner(r->slabs, k);
-        takers[1] = takers[2] = -1;
-        for (int32_t n = 0; n < un_rank_count(r->slabs->ctx); n++) {
-            un_part wide = un_slabs_part_of(r->slabs, n, HALO);
-            if (n != takers[0] && k >= wide.begin && k < wide.end) takers[count++] = n;
-        }
-    }
-}
-
-/* Work by units of layers, in the arena, so far without particles. */
-static un_status begin_work(un_uniform *s, double **work)
-{
-    const un_grid *g = &s->core.grid;
-    int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
-    double cells = (double)g->stride[g->dim - 1];
-    *work = un_arena_alloc(&s->core.arena, (size_t)units, sizeof **work);
-    if (!*work) return UN_ERROR_MEMORY;
-    for (int32_t u = 0; u < units; u++)
-        (*work)[u] =
-            UN_UNIFORM_CELL_WORK * cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
-    return UN_OK;
-}
-
-static un_status list_own(un_uniform *s, int32_t **order, int32_t *count);
-
-static un_status create_slabs(un_uniform *s, const double *work)
-{
-    un_context *ctx = s->core.ctx;
-    const un_grid *g = &s->core.grid;
-    int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
-    int64_t cells = g->stride[g->dim - 1];
-    UN_ALLOC(ctx, s->ranks.takers, layers);
-    UN_TRY(un_slabs_create(ctx, layers, cells, UN_BLOCK, work, &s->ranks.slabs));
-    find_takers(&s->ranks);
-    if (un_rank_count(ctx) > units)
-        un_log(ctx, UN_LOG_WARNING,
-               "%d processes are more than this grid has work for: %d layers of cells in blocks of "
-               "%d; %d do nothing",
-               un_rank_count(ctx), layers, UN_BLOCK, un_rank_count(ctx) - units);
-    un_arena_reset(&s->core.arena);
-    s->core.grid.slabs = s->ranks.slabs;
-    return UN_OK;
-}
-
-/* Keeps the particles from `first` on that are this rank's, and their ids. */
-static void keep_own(un_uniform *s, int32_t first)
-{
-    un_particles *p = &s->particles;
-    int32_t kept = first, me = un_rank(s->core.ctx);
-    for (int32_t q = first; q < p->count; q++) {
-        if (s->ranks.takers[layer_of(s, p, q)][0] != me) continue;
-        s->ranks.id[kept] = s->ranks.id[q];
-        if (kept != q) un_particle_copy(p, kept, q);
-        kept++;
-    }
-    p->count = kept;
-}
-
-/* Keeps those that are there. */
-static un_status need_ids(un_uniform *s, int64_t count)
-{
-    return un_array_reserve(s->core.ctx, (void **)&s->ranks.id, &s->ranks.id_room,
-                            (size_t)count + 1, sizeof *s->ranks.id);
-}
-
-un_status un_uniform_share_out(un_uniform *s)
-{
-    un_context *ctx = s->core.ctx;
-    un_particles *p = &s->particles;
-    double *work;
-    if (un_rank_count(ctx) == 1) return UN_OK;
-    UN_TRY(begin_work(s, &work));
-    for (int32_t q = 0; q < p->count; q++) work[layer_of(s, p, q) / UN_BLOCK] += 1;
-    UN_TRY(create_slabs(s, work));
-    s->ranks.id_end = (uint32_t)p->count;
-    UN_TRY(need_ids(s, p->count));
-    for (int32_t q = 0; q < p->count; q++) s->ranks.id[q] = (uint32_t)q;
-    keep_own(s, 0);
-    return un_particles_trim(ctx, p);
-}
-
-un_status un_uniform_ranks_keep(un_uniform *s, un_state *out)
-{
-    un_uniform_ranks *r = &s->ranks;
-    int32_t *order, count;
-    void *id;
-    UN_TRY(list_own(s, &order, &count));
-    UN_TRY(un_state_add_own(out, "ranks.id", count, 4, &id));
-    memcpy(id, r->id, (size_t)count * sizeof *r->id);
-    un_arena_reset(&s->core.arena);
-    UN_TRY(un_state_add_integer(out, "ranks.total", r->total));
-    return un_state_add(out, "ranks.first", r->slabs->first, un_rank_count(s->core.ctx) + 1, 4);
-}
-
-un_status un_uniform_ranks_take(un_uniform *s, const un_state *in)
-{
-    un_context *ctx = s->core.ctx;
-    un_uniform_ranks *r = &s->ranks;
-    double *work;
-    int64_t total;
-    UN_TRY(begin_work(s, &work));
-    UN_TRY(create_slabs(s, work));
-    UN_TRY(un_state_take(in, "ranks.first", r->slabs->first, un_rank_count(ctx) + 1, 4));
-    UN_TRY(un_state_integer(in, "ranks.total", 0, INT32_MAX, &total));
-    find_takers(r);
-    UN_TRY(need_ids(s, s->particles.count));
-    memset(r->id, 0, (size_t)s->particles.count * sizeof *r->id);
-    keep_own(s, 0);
-    r->id_end = (uint32_t)total;
-    return un_state_take(in, "ranks.id", r->id, s->particles.count, 4);
-}
-
-/* Planes follow the layers, so each rank's are a range; particles that stray into another rank's
- * layers go there when they are sorted. */
-static un_status seed_own(un_uniform *s, const un_seed_def *def, const double *counts,
-                          int64_t planes)
-{
-    un_part layers = un_slabs_part(s->ranks.slabs, 0), own = {planes, planes};
-    double first = 0, total = 0;
-    bool any = false;
-    for (int64_t k = 0; k < planes; k++) {
-        int32_t layer = un_particles_plane_layer(def, k);
-        bool mine = layer >= layers.begin && layer < layers.end;
-        if (mine && !any) own.begin = k;
-        if (mine) own.end = k + 1;
-        any |= mine;
-        if (!any && layer < layers.begin) first += counts[k];
-        total += counts[k];
-    }
-    if (total > INT32_MAX) return un_particles_reserve(s->core.ctx, &s->particles, (int64_t)total);
-    UN_TRY(un_particles_seed_planes(s->core.ctx, &s->particles, def, own,
-                                    &s->core.sources.ledger.start));
-    s->ranks.id_end = (uint32_t)total;
-    UN_TRY(need_ids(s, s->particles.count));
-    for (int32_t q = 0; q < s->particles.count; q++) s->ranks.id[q] = (uint32_t)first + (uint32_t)q;
-    return UN_OK;
-}
-
-un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def)
-{
-    double *work, *counts = NULL;
-    int64_t planes;
-    UN_TRY(begin_work(s, &work));
-    un_status status = un_particles_count_planes(s->core.ctx, def, &counts, &planes);
-    for (int64_t k = 0; status == UN_OK && k < planes; k++)
-        work[un_particles_plane_layer(def, k) / UN_BLOCK] += counts[k];
-    if (status == UN_OK) status = create_slabs(s, work);
-    if (status == UN_OK) status = seed_own(s, def, counts, planes);
-    un_free(s->core.ctx, counts);
     return status;
 }
 
@@ -300,77 +134,10 @@ void un_uniform_ranks_free(un_uniform *s)
     un_free(ctx, r->arrived_id);
     un_free(ctx, r->block_first);
     un_free(ctx, r->block_owner);
-    un_free(ctx, r->block_at);
     un_free(ctx, r->slot);
 }
 
 /* ---- sorting ---- */
-
-/* By place along the curve. */
-static void find_owners(un_uniform *s)
-{
-    const un_bins *b = s->bins;
-    un_uniform_ranks *r = &s->ranks;
-    for (int32_t n = 0; n < b->block_count; n++) {
-        r->block_at[b->rank[n]] = n;
-        r->block_owner[b->rank[n]] = r->takers[un_bins_layers(b, n).begin][0];
-    }
-}
-
-static un_status need_blocks(un_uniform *s)
-{
-    un_uniform_ranks *r = &s->ranks;
-    int32_t count = s->bins->block_count;
-    if (r->block_first) return UN_OK;
-    UN_ALLOC(s->core.ctx, r->block_owner, count);
-    UN_ALLOC(s->core.ctx, r->block_at, count);
-    UN_ALLOC(s->core.ctx, r->block_first, count + 1);
-    find_owners(s);
-    return UN_OK;
-}
-
-/* Slabs are cut again when that takes this share off the largest one's work. Moving a slab costs
- * about as much as a tenth of a step. */
-#define RECUT_GAIN 0.05
-
-/* What a step leaves behind at cells and the next one, or probes, ask for. */
-static int32_t list_fields(const un_uniform *s, un_layered fields[10])
-{
-    const un_pressure *pr = s->pressure;
-    int32_t count = 0;
-    fields[count++] = (un_layered){pr->p, sizeof *pr->p};
-    fields[count++] = (un_layered){pr->index, sizeof *pr->index};
-    for (int a = 0; a < s->core.grid.dim; a++) {
-        fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
-        fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};
-    }
-    return count;
-}
-
-/* Before sorting: own particles only are here. */
-static un_status cut_again(un_uniform *s)
-{
-    un_particles *p = &s->particles;
-    un_layered fields[10];
-    double *work;
-    bool changed;
-    int32_t units = (s->ranks.slabs->layer_count + UN_BLOCK - 1) / UN_BLOCK;
-    double *mine = un_arena_alloc(&s->core.arena, (size_t)units, sizeof *mine);
-    if (!mine) return UN_ERROR_MEMORY;
-    UN_TRY(begin_work(s, &work));
-    memset(mine, 0, (size_t)units * sizeof *mine);
-    for (int32_t q = 0; q < p->count; q++) mine[layer_of(s, p, q) / UN_BLOCK] += 1;
-    un_ranks_add(s->core.ctx, mine, units); /* whole numbers */
-    for (int32_t u = 0; u < units; u++) work[u] += mine[u];
-    int32_t count = list_fields(s, fields);
-    UN_TRY(un_slabs_recut(s->ranks.slabs, work, RECUT_GAIN, fields, count, &changed));
-    un_arena_reset(&s->core.arena);
-    if (!changed) return UN_OK;
-    s->ranks.portion.cuts++;
-    find_takers(&s->ranks);
-    find_owners(s);
-    return UN_OK;
-}
 
 /* Serial numbers of the first particles of blocks, by their place along the curve. */
 static un_status number_blocks(un_uniform *s)
@@ -381,8 +148,8 @@ static un_status number_blocks(un_uniform *s)
     if (!count) return UN_ERROR_MEMORY;
     memset(count, 0, ((size_t)b->block_count + 1) * sizeof *count);
     for (int32_t n = 0; n < b->block_count; n++) {
-        const int32_t *first = b->begin + (int64_t)b->rank[n] * b->block_cells;
-        if (un_bins_owns(b, n)) count[b->rank[n]] = first[b->block_cells] - first[0];
+        const int32_t *first = b->begin + (int64_t)b->rank[b->order[n]] * b->block_cells;
+        if (un_bins_owns(b, b->order[n])) count[n] = first[b->block_cells] - first[0];
     }
     un_ranks_add(s->core.ctx, count, b->block_count);
     r->block_first[0] = 0;
@@ -399,9 +166,9 @@ static void for_layers(const un_uniform *s, un_part layers, each_particle *call,
     const un_bins *b = s->bins;
     int32_t cells = b->block_cells / UN_BLOCK; /* of a layer in a block */
     for (int32_t n = 0; n < b->block_count; n++) {
-        un_part in = un_bins_layers(b, s->ranks.block_at[n]);
+        un_part in = un_bins_layers(b, b->order[n]);
         for (int64_t k = un_max64(in.begin, layers.begin); k < un_min64(in.end, layers.end); k++) {
-            int64_t cell = (int64_t)n * b->block_cells + (k - in.begin) * cells;
+            int64_t cell = (int64_t)b->rank[b->order[n]] * b->block_cells + (k - in.begin) * cells;
             for (int32_t q = b->begin[cell]; q < b->begin[cell + cells]; q++)
                 call(arg, q, s->ranks.takers[k]);
         }
@@ -438,10 +205,11 @@ static un_status plan_halo(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
     halo_plan h = {.r = r};
-    un_part own = un_slabs_part(r->slabs, 0), wide = un_slabs_part(r->slabs, HALO);
-    un_part low = {own.begin, un_min64(own.begin + HALO, own.end)};
-    un_part high = {un_max64(own.end - HALO, low.end), own.end}, edges = own;
-    if (own.end - own.begin > 2 * HALO) edges.end = low.end; /* most of a slab is in between */
+    un_part own = un_slabs_part(r->slabs, 0), wide = un_slabs_part(r->slabs, UN_UNIFORM_HALO);
+    un_part low = {own.begin, un_min64(own.begin + UN_UNIFORM_HALO, own.end)};
+    un_part high = {un_max64(own.end - UN_UNIFORM_HALO, low.end), own.end}, edges = own;
+    if (own.end - own.begin > 2 * UN_UNIFORM_HALO)
+        edges.end = low.end; /* most of a slab is in between */
     for_layers(s, edges, count_one, &h);
     if (edges.end < own.end) for_layers(s, high, count_one, &h);
     UN_TRY(begin_list(s, &h.l, h.count));
@@ -462,29 +230,19 @@ static un_status plan_halo(un_uniform *s)
     return UN_OK;
 }
 
-/* Those that stay, then those that arrived. */
-static un_status append_arrived(un_uniform *s)
+/* Sends what is listed; what arrives comes after those that are here. */
+static un_status take_in(un_uniform *s, const list *l)
 {
-    un_uniform_ranks *r = &s->ranks;
+    un_context *ctx = s->core.ctx;
     un_particles *p = &s->particles;
-    const un_particles *in = &r->arrived;
-    size_t more = (size_t)in->count;
-    int32_t at = p->count;
-    UN_TRY(un_particles_reserve(s->core.ctx, p, un_max64((int64_t)at + in->count, 1)));
-    UN_TRY(need_ids(s, (int64_t)at + in->count));
-    for (int a = 0; a < 3; a++) {
-        memcpy(p->x[a] + at, in->x[a], more * sizeof *in->x[a]);
-        memcpy(p->v[a] + at, in->v[a], more * sizeof *in->v[a]);
-    }
-    memcpy(p->volume + at, in->volume, more * sizeof *in->volume);
-    memcpy(p->flags + at, in->flags, more);
-    memcpy(p->fall + at, in->fall, more);
-    if (p->mixed) memcpy(p->density + at, in->density, more * sizeof *in->density);
-    if (p->mixed) memcpy(p->viscosity + at, in->viscosity, more * sizeof *in->viscosity);
-    memcpy(r->id + at, r->arrived_id, more * sizeof *r->id);
-    p->count += in->count;
-    un_particles_free(s->core.ctx, &r->arrived);
-    return UN_OK;
+    un_exchange *e = NULL;
+    UN_TRY(un_exchange_create_copies(ctx, l->index, l->to, l->count, &e));
+    int64_t count = p->count + un_exchange_count(e);
+    un_status status = un_particles_reserve(ctx, p, un_max64(count, 1));
+    if (status == UN_OK) status = un_uniform_need_ids(s, count);
+    if (status == UN_OK) status = send_particles(e, p, s->ranks.id, p, s->ranks.id);
+    un_exchange_destroy(e);
+    return status;
 }
 
 typedef struct leave_args {
@@ -500,7 +258,7 @@ static void find_leaving(void *arg, int64_t begin, int64_t end)
 {
     const leave_args *a = arg;
     for (int64_t q = begin; q < end; q++) {
-        const int32_t *t = a->s->ranks.takers[layer_of(a->s, &a->s->particles, q)];
+        const int32_t *t = a->s->ranks.takers[un_uniform_layer_of(a->s, &a->s->particles, q)];
         bool here = t[0] == a->me || t[1] == a->me || t[2] == a->me;
         a->leaves[q] = !here ? IS_GONE : t[0] == a->me && t[1] < 0 ? STAYS : IS_COPIED;
     }
@@ -526,7 +284,7 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
     if (!list_gone) return UN_ERROR_MEMORY;
     for (int32_t q = 0; q < p->count; q++) {
         if (a.leaves[q] == STAYS) continue;
-        const int32_t *takers = s->ranks.takers[layer_of(s, p, q)];
+        const int32_t *takers = s->ranks.takers[un_uniform_layer_of(s, p, q)];
         for (int n = 0; n < 3; n++)
             if (takers[n] != me) add_to_list(l, q, takers[n]);
         if (takers[0] != me) moved++;
@@ -543,11 +301,9 @@ un_status un_uniform_ranks_sort(un_uniform *s)
     un_uniform_ranks *r = &s->ranks;
     un_bins_gone gone;
     list l;
-    UN_TRY(need_blocks(s));
-    UN_TRY(cut_again(s));
+    UN_TRY(un_uniform_recut(s));
     UN_TRY(list_leaving(s, &l, &gone));
-    UN_TRY(send_list(s, &l, &s->particles, r->id));
-    UN_TRY(append_arrived(s));
+    UN_TRY(take_in(s, &l));
     UN_TRY(un_bins_sort_by_id(s->bins, &s->core.arena, &s->particles, r->id, &gone));
     un_arena_reset(&s->core.arena);
     UN_TRY(number_blocks(s));
@@ -589,8 +345,7 @@ void un_uniform_portion(const void *state, un_portion *out)
             out->particles += s->ranks.block_first[n + 1] - s->ranks.block_first[n];
 }
 
-/* Own particles in the order of the curve, from the arena, and their ids. */
-static un_status list_own(un_uniform *s, int32_t **order, int32_t *count)
+un_status un_uniform_list_own(un_uniform *s, int32_t **order, int32_t *count)
 {
     const un_bins *b = s->bins;
     un_uniform_ranks *r = &s->ranks;
@@ -599,7 +354,7 @@ static un_status list_own(un_uniform *s, int32_t **order, int32_t *count)
     if (!*order) return UN_ERROR_MEMORY;
     *count = 0;
     for (int32_t n = 0; n < b->block_count; n++) {
-        const int32_t *first = b->begin + (int64_t)n * b->block_cells;
+        const int32_t *first = b->begin + (int64_t)b->rank[b->order[n]] * b->block_cells;
         if (r->block_owner[n] != me) continue;
         for (int32_t q = first[0]; q < first[b->block_cells]; q++) {
             r->id[*count] = (uint32_t)(r->block_first[n] + q - first[0]);
@@ -612,9 +367,11 @@ static un_status list_own(un_uniform *s, int32_t **order, int32_t *count)
 un_status un_uniform_ranks_drop(un_uniform *s)
 {
     int32_t *order, count;
-    UN_TRY(list_own(s, &order, &count));
+    UN_TRY(un_uniform_list_own(s, &order, &count));
     un_particles_take(s->core.ctx, &s->particles, order, count);
     s->ranks.id_end = (uint32_t)s->ranks.total;
+    un_exchange_destroy(s->ranks.halo); /* messages take room */
+    s->ranks.halo = NULL;
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }
@@ -624,7 +381,7 @@ un_status un_uniform_ranks_list_shown(un_uniform *s)
     un_context *ctx = s->core.ctx;
     un_uniform_ranks *r = &s->ranks;
     int32_t *order, count;
-    UN_TRY(list_own(s, &order, &count));
+    UN_TRY(un_uniform_list_own(s, &order, &count));
     UN_TRY(un_array_need(ctx, (void **)&r->shown_index, &r->shown_room, (size_t)count + 1,
                          sizeof *order));
     UN_TRY(un_array_need(ctx, (void **)&r->shown_id, &r->shown_id_room, (size_t)count + 1,
@@ -661,7 +418,7 @@ un_status un_uniform_ranks_gather(un_uniform *s)
     un_context *ctx = s->core.ctx;
     un_uniform_ranks *r = &s->ranks;
     int32_t *order, count, next = 0;
-    UN_TRY(list_own(s, &order, &count));
+    UN_TRY(un_uniform_list_own(s, &order, &count));
     uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)s->particles.count + 1, sizeof *id);
     if (!id) return UN_ERROR_MEMORY;
     for (int32_t i = 0; i < count; i++) id[order[i]] = r->id[i];
@@ -672,7 +429,7 @@ un_status un_uniform_ranks_gather(un_uniform *s)
         while (next < count && r->id[next] < r->total * k / ROUNDS) next++;
         UN_TRY(begin_list(s, &l, next - first));
         for (int32_t i = first; i < next; i++) add_to_list(&l, order[i], 0);
-        UN_TRY(send_list(s, &l, &s->particles, id));
+        UN_TRY(send_list(s, &l, id));
         place_arrived(r);
     }
     if (un_rank(ctx) == 0) r->whole.count = (int32_t)r->total;
@@ -757,7 +514,7 @@ static un_status send_to_all(un_uniform *s, const int32_t *index, int64_t count)
     UN_TRY(begin_list(s, &l, count * ranks));
     for (int64_t i = 0; i < count; i++)
         for (int32_t n = 0; n < ranks; n++) add_to_list(&l, index[i], n);
-    UN_TRY(send_list(s, &l, &s->particles, s->ranks.id));
+    UN_TRY(send_list(s, &l, s->ranks.id));
     return order_by_id(s, s->ranks.id_end);
 }
 
@@ -816,9 +573,9 @@ un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first)
 {
     un_uniform_ranks *r = &s->ranks;
     int32_t count = s->particles.count - first;
-    UN_TRY(need_ids(s, s->particles.count));
+    UN_TRY(un_uniform_need_ids(s, s->particles.count));
     for (int32_t i = 0; i < count; i++) r->id[first + i] = r->id_end + (uint32_t)i;
     r->id_end += (uint32_t)count;
-    keep_own(s, first);
+    un_uniform_keep_own(s, first);
     return UN_OK;
 }

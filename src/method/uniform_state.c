@@ -50,12 +50,11 @@ un_status un_uniform_save(const void *state, un_state *out)
     return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
 }
 
-/* The same for one of several ranks. Copies of particles are saved with its own. */
+/* The same for one of several ranks. */
 un_status un_uniform_keep(void *state, un_state *out)
 {
     un_uniform *s = state;
     un_part own = un_grid_own_cells(&s->core.grid, 0);
-    UN_TRY(un_save_particles(out, &s->particles, NULL));
     UN_TRY(un_uniform_ranks_keep(s, out));
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8));

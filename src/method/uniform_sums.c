@@ -52,7 +52,7 @@ static int32_t list_pieces(const un_uniform *s, summing *a, int64_t grain, int32
     a->piece_count = 0;
     for (int32_t n = 0; n < b->block_count; n++) {
         int32_t owner = r->block_owner[n];
-        int64_t first = copies ? b->begin[(int64_t)n * b->block_cells] : before;
+        int64_t first = copies ? b->begin[(int64_t)b->rank[b->order[n]] * b->block_cells] : before;
         for (int64_t id = r->block_first[n], end = r->block_first[n + 1], to; id < end; id = to) {
             int64_t block = id / grain;
             to = un_min64((block + 1) * grain, end);

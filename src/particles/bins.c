@@ -2,33 +2,56 @@
  * neighbours in memory, for the particles and for the grid around them. */
 #include "particles/particles.h"
 
-/* Ranks the blocks by their Morton code and lists them by colour. */
-static un_status rank_blocks(un_bins *b, un_arena *arena)
+/* Orders the blocks by their Morton code. */
+static un_status order_blocks(un_bins *b, un_arena *arena)
 {
     uint32_t *keys = un_arena_alloc(arena, (size_t)b->block_count, sizeof *keys);
-    int32_t *order = un_arena_alloc(arena, (size_t)b->block_count, sizeof *order);
-    if (!keys || !order) return UN_ERROR_MEMORY;
+    if (!keys) return UN_ERROR_MEMORY;
     for (int32_t n = 0; n < b->block_count; n++) {
         uint32_t i = (uint32_t)(n % b->blocks[0]), j = (uint32_t)(n / b->blocks[0] % b->blocks[1]);
         uint32_t k = (uint32_t)(n / (b->blocks[0] * b->blocks[1]));
         /* 10 bits per axis: ties beyond 1024 blocks along a side only cost locality */
         keys[n] = (uint32_t)un_morton(i & 1023, j & 1023, k & 1023);
     }
-    UN_TRY(un_parallel_sort(b->ctx, arena, order, keys, b->block_count, 30));
-    for (int32_t r = 0; r < b->block_count; r++) b->rank[order[r]] = r;
-    /* Blocks of one colour have the same parity along each axis. */
+    return un_parallel_sort(b->ctx, arena, b->order, keys, b->block_count, 30);
+}
+
+/* Blocks of one colour have the same parity along each axis. */
+static void colour_blocks(un_bins *b)
+{
     int32_t at = 0;
     for (int colour = 0; colour < 8; colour++) {
         b->colour_begin[colour] = at;
         for (int32_t r = 0; r < b->block_count; r++) {
-            int32_t n = order[r];
+            int32_t n = b->order[r];
+            if (b->rank[n] == b->held_count) continue;
             int32_t i = n % b->blocks[0], j = n / b->blocks[0] % b->blocks[1];
             int32_t k = n / (b->blocks[0] * b->blocks[1]);
             if (((i & 1) | (j & 1) << 1 | (k & 1) << 2) == colour) b->coloured[at++] = n;
         }
     }
     b->colour_begin[8] = at;
-    return UN_OK;
+}
+
+/* Of the blocks that are here; where some are not, one more block stands for all of them. */
+static int64_t count_cells(const un_bins *b)
+{
+    return (int64_t)(b->held_count + (b->held_count < b->block_count)) * b->block_cells;
+}
+
+un_status un_bins_hold(un_bins *b, un_part layers)
+{
+    b->held_count = 0;
+    for (int32_t r = 0; r < b->block_count; r++) {
+        un_part in = un_bins_layers(b, b->order[r]);
+        bool held = in.begin < layers.end && in.end > layers.begin;
+        b->rank[b->order[r]] = held ? b->held_count++ : -1;
+    }
+    for (int32_t n = 0; n < b->block_count; n++)
+        if (b->rank[n] < 0) b->rank[n] = b->held_count;
+    colour_blocks(b);
+    return un_array_need(b->ctx, (void **)&b->begin, &b->begin_room, (size_t)count_cells(b) + 2,
+                         sizeof *b->begin);
 }
 
 static void count_blocks(const un_grid *grid, int32_t blocks[3])
@@ -45,7 +68,7 @@ size_t un_bins_bytes(const un_grid *grid)
 {
     int32_t b[3];
     count_blocks(grid, b);
-    return (size_t)b[0] * (size_t)b[1] * (size_t)b[2] * ((size_t)block_cells(grid) + 2) *
+    return (size_t)b[0] * (size_t)b[1] * (size_t)b[2] * ((size_t)block_cells(grid) + 3) *
            sizeof(int32_t);
 }
 
@@ -59,9 +82,9 @@ static un_status allocate(un_bins *b)
                        "a uniform grid of %d x %d x %d cells is too large; lower detail.finest",
                        b->grid->n[0], b->grid->n[1], b->grid->n[2]);
     b->block_count = (int32_t)count;
+    UN_ALLOC(b->ctx, b->order, b->block_count);
     UN_ALLOC(b->ctx, b->rank, b->block_count);
     UN_ALLOC(b->ctx, b->coloured, b->block_count);
-    UN_ALLOC(b->ctx, b->begin, count * b->block_cells + 2);
     return UN_OK;
 }
 
@@ -74,7 +97,8 @@ un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins)
     un_arena arena;
     un_arena_init(&arena, ctx);
     un_status status = allocate(b);
-    if (status == UN_OK) status = rank_blocks(b, &arena);
+    if (status == UN_OK) status = order_blocks(b, &arena);
+    if (status == UN_OK) status = un_bins_hold(b, (un_part){0, un_grid_layer_count(grid)});
     un_arena_free(&arena);
     if (status != UN_OK) {
         un_bins_destroy(b);
@@ -87,6 +111,7 @@ un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins)
 void un_bins_destroy(un_bins *b)
 {
     if (!b) return;
+    un_free(b->ctx, b->order);
     un_free(b->ctx, b->rank);
     un_free(b->ctx, b->coloured);
     un_free(b->ctx, b->begin);
@@ -153,7 +178,7 @@ static void find_keys(void *arg, int64_t begin, int64_t end)
 static un_status find_order(un_bins *b, un_arena *arena, un_particles *p, const un_bins_gone *gone,
                             int32_t **order)
 {
-    int64_t n = p->count, cell_total = (int64_t)b->block_count * b->block_cells;
+    int64_t n = p->count, cell_total = count_cells(b);
     uint32_t *keys = un_arena_alloc(arena, (size_t)n + 1, sizeof *keys);
     *order = un_arena_alloc(arena, (size_t)n + 1, sizeof **order);
     if (!keys || !*order) return UN_ERROR_MEMORY;
@@ -196,8 +221,7 @@ un_status un_bins_sort_by_id(un_bins *b, un_arena *arena, un_particles *p, const
     int32_t *order;
     UN_TRY(find_order(b, arena, p, gone, &order));
     settle_args s = {b->begin, order, id};
-    if (id)
-        un_parallel_for(b->ctx, (int64_t)b->block_count * b->block_cells, 4096, settle_cells, &s);
+    if (id) un_parallel_for(b->ctx, count_cells(b), 4096, settle_cells, &s);
     un_particles_take(b->ctx, p, order, p->count - gone->count);
     return UN_OK;
 }

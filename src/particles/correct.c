@@ -381,7 +381,7 @@ un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *p
         a.move[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof(float));
         if (!a.move[axis]) return UN_ERROR_MEMORY;
     }
-    un_parallel_for(ctx, bins->block_count, 1, find_moves, &a);
+    un_parallel_for(ctx, bins->held_count, 1, find_moves, &a);
     un_parallel_for(ctx, particles->count, 8192, apply_moves, &a);
     return UN_OK;
 }

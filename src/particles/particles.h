@@ -315,10 +315,14 @@ typedef struct un_bins {
     const un_grid *grid;
     int32_t blocks[3];
     int32_t block_count, block_cells; /* of a block: 512, in 2D 64 */
-    int32_t *rank;                    /* block number (x fastest) -> its place along the curve */
-    int32_t *coloured;                /* block numbers (x fastest), by colour */
+    int32_t *order;                   /* block numbers (x fastest), along the curve */
+    /* Blocks whose cells are here: all, or those of some layers (un_bins_hold). */
+    int32_t held_count;
+    int32_t *rank;     /* block number -> its place among those; held_count: it is not here */
+    int32_t *coloured; /* those, by colour */
     int32_t colour_begin[9];
     int32_t *begin; /* by cell number: its first particle; one more at the end */
+    size_t begin_room;
 } un_bins;
 
 /* The layers of cells in a block, as the slabs of ranks count them. */
@@ -337,6 +341,9 @@ static inline bool un_bins_owns(const un_bins *b, int32_t block)
 }
 
 un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins);
+/* From now on only blocks that have some of these layers of cells are here; cells of all others are
+ * empty. Sort before using them. */
+un_status un_bins_hold(un_bins *bins, un_part layers);
 void un_bins_destroy(un_bins *bins);
 size_t un_bins_bytes(const un_grid *grid);
 static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int32_t k)

@@ -177,6 +177,9 @@ void un_slabs_destroy(un_slabs *slabs); /* NULL is fine */
  * rank's slab, they are zero afterwards. */
 un_status un_slabs_recut(un_slabs *slabs, const double *work, double least,
                          const un_layered *fields, int32_t count, bool *changed);
+/* Gives back the pages of a field's layers farther than `wide` from this rank's: what they held is
+ * lost. */
+void un_slabs_forget(const un_slabs *slabs, const un_layered *field, int32_t wide);
 /* The layers of a rank, and `wide` more on either side; a rank without layers wants none. */
 un_part un_slabs_part_of(const un_slabs *slabs, int32_t rank, int32_t wide);
 un_part un_slabs_part(const un_slabs *slabs, int32_t wide); /* this rank's */

@@ -410,12 +410,11 @@ un_status un_slabs_collect(un_slabs *s, const un_layered *fields, int32_t count)
     return UN_OK;
 }
 
-/* Pages of layers that this rank has no more to do with, given back: they read as zero then. */
-static void drop_pages(const un_slabs *s, const un_layered *field)
+void un_slabs_forget(const un_slabs *s, const un_layered *field, int32_t wide)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     size_t layer = (size_t)s->layer_cells * field->size;
-    un_part keep = un_slabs_part(s, s->unit);
+    un_part keep = un_slabs_part(s, wide);
     uintptr_t begin = (uintptr_t)field->array, end = begin + (size_t)s->layer_count * layer;
     uintptr_t parts[2][2] = {{begin, begin + (size_t)keep.begin * layer},
                              {begin + (size_t)keep.end * layer, end}};
@@ -435,7 +434,7 @@ un_status un_slabs_recut(un_slabs *s, const double *work, double least, const un
     set_first(s, s->next, s->next);
     for (int32_t f = 0; f < count; f++) UN_TRY(trade(s, &fields[f], 1, TO_NEXT));
     memcpy(s->first, s->next, ((size_t)un_rank_count(s->ctx) + 1) * sizeof *s->first);
-    for (int32_t f = 0; f < count; f++) drop_pages(s, &fields[f]);
+    for (int32_t f = 0; f < count; f++) un_slabs_forget(s, &fields[f], s->unit);
     *changed = true;
     return UN_OK;
 }

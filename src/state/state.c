@@ -36,6 +36,7 @@ static un_status new_section(un_state *state, const char *name, int64_t count, i
     s->width = width;
     s->data = NULL;
     s->fetch = NULL;
+    s->pick = NULL;
     *out = s;
     return UN_OK;
 }
@@ -108,6 +109,36 @@ un_status un_state_add_own(un_state *state, const char *name, int64_t count, int
     return UN_OK;
 }
 
+void un_state_pick(un_state *state, int32_t first, const int32_t *index, int64_t count)
+{
+    for (int32_t i = first; i < state->count; i++) {
+        state->sections[i].pick = index;
+        state->sections[i].count = count;
+    }
+}
+
+typedef struct copy_args {
+    uint8_t *to;
+    const uint8_t *from;
+    const int32_t *pick;
+    size_t width;
+} copy_args;
+
+static void copy_picked(void *arg, int64_t begin, int64_t end)
+{
+    const copy_args *a = arg;
+    uint8_t *to = a->to + (size_t)begin * a->width;
+    for (int64_t k = begin; k < end; k++, to += a->width) {
+        const uint8_t *from = a->from + (size_t)a->pick[k] * a->width;
+        if (a->width == 8)
+            memcpy(to, from, 8);
+        else if (a->width == 4)
+            memcpy(to, from, 4);
+        else
+            memcpy(to, from, a->width);
+    }
+}
+
 un_status un_state_copy(un_state *to, const un_state *from)
 {
     un_state_clear(to);
@@ -120,7 +151,11 @@ un_status un_state_copy(un_state *to, const un_state *from)
             un_state_clear(to);
             return status;
         }
-        un_parallel_copy(to->ctx, data, un_section_data(s), (size_t)(s->count * s->width));
+        copy_args a = {data, un_section_data(s), s->pick, (size_t)s->width};
+        if (s->pick)
+            un_parallel_for(to->ctx, s->count, 1 << 17, copy_picked, &a);
+        else
+            un_parallel_copy(to->ctx, data, a.from, (size_t)(s->count * s->width));
     }
     return UN_OK;
 }

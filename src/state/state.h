@@ -22,6 +22,7 @@ struct un_section {
     const void *data; /* NULL: value */
     void *own;        /* memory that the section owns, whether data lies there or not */
     size_t own_bytes;
+    const int32_t *pick;   /* elements of data that count; NULL: the first `count` */
     uint8_t value[8];      /* of single numbers, which need no memory of their own */
     un_state_fetch *fetch; /* NULL: all of it is in data */
     void *fetch_arg;
@@ -53,6 +54,9 @@ un_status un_state_add_own(un_state *state, const char *name, int64_t count, int
  * the state is encoded. */
 void un_state_fetch_from(un_state *state, int32_t first, int64_t count, un_state_fetch *fetch,
                          void *arg);
+/* Of sections from number `first` on, these elements count; the list is not copied. Only for
+ * states that are copied. */
+void un_state_pick(un_state *state, int32_t first, const int32_t *index, int64_t count);
 /* `to` then owns copies of all arrays; its memory is reused. */
 un_status un_state_copy(un_state *to, const un_state *from);
 /* Adds the sections of `from`, which keeps its arrays. */

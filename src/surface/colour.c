@@ -76,7 +76,11 @@ typedef struct normalizer_args {
     int32_t *cut;       /* at cells: number among those that a wall cuts, -1 */
     float (*share)[27]; /* of these: the integral over its open part of the kernel of each cell
                          * around it */
+    int64_t first_row;
 } normalizer_args;
+
+/* Of several ranks, each finds the normalizer for its layers and this many more on either side. */
+#define NORMALIZED_LAYERS 7
 
 static bool is_cut(const un_walls *walls, int64_t c)
 {
@@ -86,7 +90,8 @@ static bool is_cut(const un_walls *walls, int64_t c)
 static int64_t number_cut(normalizer_args *a)
 {
     int64_t count = 0;
-    for (int64_t c = 0; c < a->grid->cell_count; c++)
+    un_part cells = un_grid_own_cells(a->grid, NORMALIZED_LAYERS + 1);
+    for (int64_t c = cells.begin; c < cells.end; c++)
         a->cut[c] = is_cut(a->walls, c) ? (int32_t)count++ : -1;
     return count;
 }
@@ -169,7 +174,7 @@ static void share_rows(void *arg, int64_t begin, int64_t end)
 {
     const normalizer_args *a = arg;
     const un_grid *g = a->grid;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t row = a->first_row + begin; row < a->first_row + end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++)
             if (a->cut[un_grid_cell(g, i, j, k)] >= 0) share_out(a, i, j, k);
@@ -181,7 +186,7 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     const normalizer_args *a = arg;
     const un_grid *g = a->grid;
     const un_walls *walls = a->walls;
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t row = a->first_row + begin; row < a->first_row + end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
@@ -205,14 +210,17 @@ un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid
                                const un_walls *walls)
 {
     normalizer_args a = {.out = normalizer, .grid = grid, .walls = walls};
-    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
+    un_part rows = un_grid_own_rows(grid, NORMALIZED_LAYERS);
+    un_part wider = un_grid_own_rows(grid, NORMALIZED_LAYERS + 1);
     un_status status = UN_OK;
     if (un_walls_cut(walls)) {
+        a.first_row = wider.begin;
         UN_ALLOC_DONE(ctx, a.cut, grid->cell_count);
         UN_ALLOC_DONE(ctx, a.share, number_cut(&a) + 1);
-        un_parallel_for(ctx, rows, 64, share_rows, &a);
+        un_parallel_for(ctx, wider.end - wider.begin, 64, share_rows, &a);
     }
-    un_parallel_for(ctx, rows, 64, normalize_rows, &a);
+    a.first_row = rows.begin;
+    un_parallel_for(ctx, rows.end - rows.begin, 64, normalize_rows, &a);
 done:
     un_free(ctx, a.cut);
     un_free(ctx, a.share);

@@ -42,6 +42,40 @@ static void same(const un_state *a, const un_state *b)
     }
 }
 
+static void copies_take_what_is_picked(void **arg)
+{
+    (void)arg;
+    un_context *ctx = check_context_threads(2);
+    un_state in, copy;
+    const double x[5] = {0, 1, 2, 3, 4};
+    const float v[5] = {0, 10, 20, 30, 40};
+    const uint8_t flag[5] = {5, 6, 7, 8, 9};
+    const int32_t whole[5] = {1, 2, 3, 4, 5}, pick[3] = {1, 2, 4};
+    un_state_init(&in, ctx);
+    un_state_init(&copy, ctx);
+    check_ok(ctx, un_state_add(&in, "whole", whole, 5, 4));
+    check_ok(ctx, un_state_add(&in, "x", x, 5, 8));
+    check_ok(ctx, un_state_add(&in, "v", v, 5, 4));
+    check_ok(ctx, un_state_add(&in, "flag", flag, 5, 1));
+    un_state_pick(&in, 1, pick, 3);
+    check_ok(ctx, un_state_copy(&copy, &in));
+    double got_x[3];
+    float got_v[3];
+    uint8_t got_flag[3];
+    int32_t got[5];
+    check_ok(ctx, un_state_take(&copy, "whole", got, 5, 4));
+    check_ok(ctx, un_state_take(&copy, "x", got_x, 3, 8));
+    check_ok(ctx, un_state_take(&copy, "v", got_v, 3, 4));
+    check_ok(ctx, un_state_take(&copy, "flag", got_flag, 3, 1));
+    assert_memory_equal(got, whole, sizeof whole);
+    for (int k = 0; k < 3; k++)
+        assert_true(got_x[k] == x[pick[k]] && got_v[k] == v[pick[k]] &&
+                    got_flag[k] == flag[pick[k]]);
+    un_state_free(&in);
+    un_state_free(&copy);
+    check_context_end(ctx);
+}
+
 static void what_goes_in_comes_out(void **arg)
 {
     (void)arg;
@@ -178,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_in_comes_out),
+        cmocka_unit_test(copies_take_what_is_picked),
         cmocka_unit_test(packing_pays),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(every_allocation_may_fail),
