@@ -5,7 +5,7 @@
 #include "linalg/spread.h"
 
 #define UN_AMG_LEVELS_MAX 24
-#define UN_AMG_BLOCKS_MAX 32
+#define UN_AMG_BLOCKS_MAX 2048
 
 enum { UN_AMG_FREE = -1, UN_AMG_OUT = -2 };
 
@@ -143,7 +143,8 @@ typedef struct un_amg {
     uint64_t *place[2];
     uint8_t *scale_of[2];
     int32_t *table;
-    size_t capacity_place[2], capacity_scale_of[2], capacity_table;
+    int32_t *far; /* entries of P from block to block */
+    size_t capacity_place[2], capacity_scale_of[2], capacity_table, capacity_far;
     /* the lower half of a coarse matrix while it is summed, and the blocks' contributions to
      * others */
     int32_t *half_size;
@@ -172,11 +173,14 @@ static inline void un_amg_for_blocks(un_context *ctx, const un_amg_level *level,
 {
     un_parallel_part(ctx, level->own, level->grain, body, arg);
 }
-int64_t un_amg_grain(int64_t n); /* of the blocks of a level with n rows; amg_levels.c */
+/* Of the blocks of a level with n rows, where the system has `finest`; amg_levels.c. */
+int64_t un_amg_grain(int64_t n, int64_t finest);
 
 /* amg_levels.c */
 /* Makes a level, ready to sweep, from the rows of a graph. */
 un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_graph *g, bool finest);
+/* Levels of at most this many rows are gathered on all ranks. */
+int64_t un_amg_gathered(int64_t finest);
 /* Sums rows and columns of a graph over aggregates, into amg->full[slot]. */
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
                               int32_t coarse_count, int slot, un_amg_graph *coarse);

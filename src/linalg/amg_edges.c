@@ -34,10 +34,10 @@ typedef struct target {
     int32_t *next;       /* by chunk: the next chunk of its row, -1: none */
     int32_t chunk_count, chunk_room;
     un_amg_spill *spill;
-    int32_t spill_count, spill_room;                          /* counts go on beyond the room */
-    int32_t last;                                             /* the block last spilled to */
-    int32_t head[UN_AMG_BLOCKS_MAX], tail[UN_AMG_BLOCKS_MAX]; /* by block: the values for it */
-    int32_t outer_count, entry_count, entry_first;            /* of the whole matrix */
+    int32_t spill_count, spill_room;               /* counts go on beyond the room */
+    int32_t last;                                  /* the block last spilled to */
+    int32_t *head, *tail;                          /* by block: the values for it */
+    int32_t outer_count, entry_count, entry_first; /* of the whole matrix */
 } target;
 
 typedef struct edges {
@@ -47,13 +47,13 @@ typedef struct edges {
     un_amg_full *full;
     int32_t *next;          /* by coarse row: where its next entry goes */
     un_amg_records spilled; /* by blocks of other ranks */
-    target target[UN_AMG_BLOCKS_MAX];
+    target *target;         /* by block */
 } edges;
 
-static void start_spilling(target *t)
+static void start_spilling(target *t, int64_t blocks)
 {
     t->spill_count = 0;
-    for (int k = 0; k < UN_AMG_BLOCKS_MAX; k++) t->head[k] = -1;
+    for (int64_t k = 0; k < blocks; k++) t->head[k] = -1;
 }
 
 static void spill(target *t, int32_t row, int32_t col, float value)
@@ -228,7 +228,7 @@ static void add_block(void *arg, int64_t begin, int64_t end)
     const int32_t *row = level->row + block;
     target t = p->target[block];
     t.chunk_count = (int32_t)t.count;
-    start_spilling(&t);
+    start_spilling(&t, un_amg_blocks(level));
     memset(t.size, 0, t.count * sizeof *t.size);
     for (int32_t r = 0; r < (int32_t)t.count; r++) clear(&t, r);
     memset(t.excess, 0, t.count * sizeof *t.excess);
@@ -336,7 +336,7 @@ static void count_block(void *arg, int64_t begin, int64_t end)
     int64_t block = begin / p->level->grain;
     target t = p->target[block];
     int32_t *length = p->full->row + 1;
-    start_spilling(&t);
+    start_spilling(&t, un_amg_blocks(p->level));
     for (int32_t r = 0; r < (int32_t)t.count; r++) {
         int32_t c = t.first + r, chunk = r;
         length[c] = t.size[r];
@@ -509,6 +509,9 @@ un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_am
     un_context *ctx = amg->ctx;
     un_amg_full *full = &amg->full[slot];
     un_part own = un_amg_own_blocks(level);
+    int64_t blocks = un_amg_blocks(level), held = own.end - own.begin;
+    int32_t *heads = NULL;
+    un_status status = UN_OK;
     UN_AMG_NEED(ctx, full->row, full->capacity[0], (size_t)coarse_count + 1);
     UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
     UN_AMG_NEED(ctx, amg->half_size, amg->capacity_half_size, 2 * (size_t)coarse_count);
@@ -517,18 +520,26 @@ un_status un_amg_build_edges(un_amg *amg, const un_amg_level *level, const un_am
                .excess = excess,
                .full = full,
                .next = amg->half_size + coarse_count};
+    UN_ALLOC_DONE(ctx, p.target, blocks);
+    memset(p.target, 0, (size_t)blocks * sizeof *p.target); /* those of other ranks are empty */
+    UN_ALLOC_DONE(ctx, heads, 2 * blocks * held + 1);
     for (int64_t b = own.begin; b < own.end; b++) {
         int32_t rows = level->first[b + 1] - level->first[b];
         p.target[b] = (target){.starts = level->first,
                                .last = (int32_t)b,
+                               .head = heads + 2 * (b - own.begin) * blocks,
+                               .tail = heads + (2 * (b - own.begin) + 1) * blocks,
                                .first = level->first[b],
                                .count = (uint32_t)rows,
                                .chunk_room = rows + (int32_t)(CHUNK_SHARE * rows) + ROOM_MIN / 16,
                                .spill_room = SPILL_SHARE * rows + ROOM_MIN};
     }
-    un_status status = sum_edges(amg, &p);
+    status = sum_edges(amg, &p);
     if (status == UN_OK) status = mirror(amg, &p, coarse_count);
+done:
     un_amg_records_free(amg, &p.spilled);
+    un_free(ctx, p.target);
+    un_free(ctx, heads);
     *coarse = (un_amg_graph){.n = coarse_count,
                              .row = full->row,
                              .col = full->col,

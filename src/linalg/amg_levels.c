@@ -10,6 +10,15 @@
 /* Blocks: enough to keep threads busy, but large, since aggregates and sweeps are worse at their
  * edges. */
 #define BLOCK_ROWS_MIN 4096
+#define BLOCKS 32
+/* Systems with more rows are for many ranks, which share blocks out: they have smaller ones, and on
+ * coarse levels, where ranks would wait for the one with the largest block, far smaller ones. */
+#define ROWS_SHARED ((int64_t)1 << 20)
+#define BLOCK_ROWS_SHARED 4096
+#define BLOCK_ROWS_COARSE 512
+/* Levels of at most this many rows are gathered: a sweep over them costs less than its messages. */
+#define ROWS_GATHERED 8192
+#define ROWS_GATHERED_SHARED 1024
 /* An entry below this share of its row's diagonal counts as zero: on lattices some couplings cancel
  * up to round-off. */
 #define DROP 1e-7f
@@ -27,9 +36,16 @@
  * with more are filled again. */
 #define ROW_ENTRIES 5
 
-int64_t un_amg_grain(int64_t n)
+int64_t un_amg_grain(int64_t n, int64_t finest)
 {
-    return un_max64(BLOCK_ROWS_MIN, (n + UN_AMG_BLOCKS_MAX - 1) / UN_AMG_BLOCKS_MAX);
+    if (finest <= ROWS_SHARED) return un_max64(BLOCK_ROWS_MIN, (n + BLOCKS - 1) / BLOCKS);
+    int64_t least = n < finest ? BLOCK_ROWS_COARSE : BLOCK_ROWS_SHARED;
+    return un_max64(least, (n + UN_AMG_BLOCKS_MAX - 1) / UN_AMG_BLOCKS_MAX);
+}
+
+int64_t un_amg_gathered(int64_t finest)
+{
+    return finest <= ROWS_SHARED ? ROWS_GATHERED : ROWS_GATHERED_SHARED;
 }
 
 typedef struct build {
@@ -170,8 +186,8 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     un_context *ctx = amg->ctx;
     size_t *capacity = level->capacity;
     int32_t n = g->n;
-    level->n = n;
-    level->grain = un_amg_grain(n);
+    level->n = n; /* the first level is the finest */
+    level->grain = un_amg_grain(n, amg->level[0].n);
     if (!level->cut) level->own = (un_part){0, n};
     int64_t blocks = un_amg_blocks(level);
     UN_AMG_NEED(ctx, level->row, capacity[0], n + blocks);

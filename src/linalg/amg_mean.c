@@ -16,7 +16,8 @@ typedef struct gathering {
     un_amg_row_of *row_of;
     const void *arg;
     int32_t odd_rows[UN_AMG_BLOCKS_MAX + 1], odd_entries[UN_AMG_BLOCKS_MAX + 1];
-    int32_t far[UN_AMG_BLOCKS_MAX][UN_AMG_BLOCKS_MAX]; /* entries by target and source */
+    int32_t *far;    /* entries, by own source and target */
+    int64_t first;   /* own block */
     int32_t *listed; /* rows that are odd or have far entries, by block from its first row on */
     int32_t listed_count[UN_AMG_BLOCKS_MAX];
 } gathering;
@@ -74,7 +75,8 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     int64_t block = begin / level->grain;
     un_amg_parents parents;
     int32_t rows = 0, entries = 0, listed = 0;
-    for (int64_t s = 0; s < UN_AMG_BLOCKS_MAX; s++) g->far[s][block] = 0;
+    int32_t *far_of = g->far + (block - g->first) * un_amg_blocks(level);
+    for (int64_t t = 0; t < un_amg_blocks(level); t++) far_of[t] = 0;
     for (int32_t i = (int32_t)begin; i < end; i++) {
         int32_t *pair = g->p->pair[i];
         if (g->other && simple_pair(g, i, pair) && within(level, block, pair[0]) &&
@@ -85,7 +87,7 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
         bool far = false, odd = !as_pair(&parents, pair);
         for (int32_t q = 0; q < parents.count; q++) {
             if (within(level, block, parents.id[q])) continue;
-            g->far[block_of(level, parents.id[q])][block]++;
+            far_of[block_of(level, parents.id[q])]++;
             far = true;
         }
         if (far || odd) g->listed[begin + listed++] = i;
@@ -119,7 +121,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
                 p->val[at++] = parents.weight[q];
             }
             if (within(level, block, c)) continue;
-            int32_t far = g->far[block_of(level, c)][block]++;
+            int32_t far = g->far[(block - g->first) * un_amg_blocks(level) + block_of(level, c)]++;
             p->far_row[far] = i;
             p->far_col[far] = c;
             p->far_val[far] = parents.weight[q];
@@ -217,14 +219,19 @@ un_status un_amg_build_means(un_amg *amg, un_amg_level *level, un_amg_means *p,
     UN_AMG_NEED(ctx, p->far_first, p->capacity[4], blocks + 1);
     UN_AMG_NEED(ctx, amg->table, amg->capacity_table, level->n);
     g.listed = amg->table; /* no longer needed: places have been found */
+    un_part own_blocks = un_amg_own_blocks(level);
+    int64_t held = own_blocks.end - own_blocks.begin;
+    UN_AMG_NEED(ctx, amg->far, amg->capacity_far, held * blocks + 1);
+    g.far = amg->far;
+    g.first = own_blocks.begin;
     un_amg_for_blocks(ctx, level, count_rows, &g);
     if (level->cut) count_beside(amg, &g, &odd_rows, &odd_entries);
     int32_t far = 0;
     for (int64_t t = 0; t < blocks; t++) {
         p->far_first[t] = far;
-        for (int64_t s = 0; s < blocks; s++) {
-            int32_t own = g.far[t][s];
-            g.far[t][s] = far;
+        for (int64_t s = 0; s < held; s++) {
+            int32_t own = g.far[s * blocks + t];
+            g.far[s * blocks + t] = far;
             far += own;
         }
         g.odd_rows[t + 1] += g.odd_rows[t];

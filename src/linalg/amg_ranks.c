@@ -17,9 +17,6 @@
 
 #include <stdlib.h>
 
-/* Levels of at most this many rows are gathered: a sweep over them costs less than its messages. */
-#define GATHERED_ROWS 8192
-
 static void forget_level(un_amg *amg, un_amg_level *level, bool finest)
 {
     if (!finest) {
@@ -347,9 +344,10 @@ un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot
     for (int32_t r = 0; r <= ranks; r++)
         first[r] = level->first[(level->cut[r] + level->grain - 1) / level->grain];
     next->own = (un_part){0, coarse_count};
-    if (coarse_count > GATHERED_ROWS) {
+    if (coarse_count > un_amg_gathered(amg->level[0].n)) {
         UN_ALLOC_DONE(ctx, next->cut, ranks + 1);
-        un_spread_cut(next->cut, first, ranks, coarse_count, un_amg_grain(coarse_count));
+        un_spread_cut(next->cut, first, ranks, coarse_count,
+                      un_amg_grain(coarse_count, amg->level[0].n));
         next->own = (un_part){next->cut[me], next->cut[me + 1]};
     }
     for (int64_t c = next->own.begin; c < next->own.end; c++)

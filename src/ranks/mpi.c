@@ -101,11 +101,20 @@ void un_link_broadcast(void *values, size_t bytes, int32_t from)
 void un_link_exchange(const un_ranks *ranks, const un_letters *l)
 {
     int32_t rank = ranks->rank, count = ranks->count;
+    size_t out_next = 0, in_next = 0; /* letters lie in the order of ranks */
+    for (int32_t r = 0; r < rank; r++) out_next += l->out_bytes[r];
+    for (int32_t r = 0; r <= rank; r++) in_next += l->in_bytes[r];
     for (int32_t d = 0; d < count; d++) {
         int32_t to = (rank + d) % count, from = (rank + count - d) % count;
-        size_t out_at = 0, in_at = 0, out_left = l->out_bytes[to], in_left = l->in_bytes[from];
-        for (int32_t r = 0; r < to; r++) out_at += l->out_bytes[r];
-        for (int32_t r = 0; r < from; r++) in_at += l->in_bytes[r];
+        size_t out_left = l->out_bytes[to], in_left = l->in_bytes[from];
+        if (to == 0) out_next = 0;
+        if (from == count - 1) {
+            in_next = 0;
+            for (int32_t r = 0; r < count; r++) in_next += l->in_bytes[r];
+        }
+        in_next -= in_left;
+        size_t out_at = out_next, in_at = in_next;
+        out_next += out_left;
         if (d == 0) {
             UN_ASSERT(out_left == in_left);
             if (out_left > 0) memcpy(l->in + in_at, l->out + out_at, out_left);
