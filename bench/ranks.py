@@ -7,7 +7,7 @@ Runs a tank whose liquid runs along z, a step a frame, in one process and on sev
 the same program, one of them built with MPI. From the particles of the one process the model
 predicts, for any number of ranks,
 
-    copies     particles within two layers of a border between slabs
+    copies     particles within nine eighths of a cell of a border between slabs
     migrated   particles whose way in a step crosses a border
     halo       copies: 58 bytes with all they have, 24 for their places after they were moved; and
                layers of cells at borders, whose bytes in each step come from the run on 2 ranks
@@ -21,7 +21,7 @@ and messages. A network's latency and bandwidth are given, not measured.
 
 Slabs have at least 8 layers, so a grid of n layers has work for n / 8 ranks. For more than that the
 model takes blocks of 8^3 cells along a curve, which the program does not have: a rank's copies are
-then those within two cells of a cube of its blocks.
+then those within nine eighths of a cell of a cube of its blocks.
 """
 import argparse
 import csv
@@ -42,7 +42,7 @@ SCENE = """scene {{ method = "uniform", domain = {{ size = {{0.25, 0.25, 1}} }},
   output = {{ surface = false }} }}
 """
 UNIT = 8         # layers that are not divided
-HALO = 2         # layers of copies
+REACH = 1.125    # copies, in cells
 GAIN = 0.05      # slabs are cut again for this
 CELL_WORK = 0.5  # in particles
 ALL_BYTES, PLACE_BYTES = 58, 24
@@ -102,7 +102,7 @@ class Tank:
     def __init__(self, directory, cells, steps, rate):
         self.h = 1 / cells
         self.layers = cells + 2
-        self.now, self.was = [], []
+        self.now, self.was, self.at = [], [], []
         stats = run_files.table(f"{directory}/stats.csv")
         if len(stats["step"]) != steps + 1:
             sys.exit("steps are shorter than frames: raise the rate")
@@ -111,6 +111,7 @@ class Tank:
             z = numpy.array([x[2] for x in found["Points"]])
             w = numpy.array([v[2] for v in found["velocity"]])
             self.now.append(self.layer(z))
+            self.at.append(numpy.sort(z / self.h + 1))
             self.was.append(self.layer(z - w / rate))
         self.count = len(self.now[0])
         self.layer_cells = round(0.25 * cells + 2) ** 2
@@ -124,7 +125,7 @@ class Tank:
         units = (self.layers + UNIT - 1) // UNIT
         sizes = numpy.minimum(UNIT, self.layers - UNIT * numpy.arange(units))
         first, rows = None, []
-        for now, was in zip(self.now, self.was):
+        for now, was, at in zip(self.now, self.was, self.at):
             work = numpy.bincount(now // UNIT, minlength=units) + CELL_WORK * self.layer_cells * sizes
             cut, largest, before = best_cut(work, ranks)
             old = first
@@ -135,9 +136,9 @@ class Tank:
             else:
                 first = cut
             borders = numpy.minimum(UNIT * numpy.array(first[1:-1]), self.layers)
-            # a layer's particles go to each rank whose slab begins or ends within two layers
-            per = numpy.bincount(now, minlength=self.layers)
-            copies = sum(per[max(b - HALO, 0):b + HALO].sum() for b in borders)
+            # a particle goes to each rank whose slab begins or ends within reach
+            copies = sum(numpy.searchsorted(at, b + REACH, side="right") -
+                         numpy.searchsorted(at, b - REACH) for b in borders)
             owner = numpy.searchsorted(borders, now, side="right")
             before_it = numpy.searchsorted(UNIT * numpy.array((old or first)[1:-1]), was, side="right")
             migrated = int((owner != before_it).sum())
@@ -254,8 +255,8 @@ def main():
         cells = particles / per_cell
         cube, layer = cells ** (1 / 3), cells / UNIT
         for name, copies in (
-                ("blocks along a curve", per_cell * ((cube + 2 * HALO) ** 3 - cube ** 3)),
-                (f"a channel of 8,000 layers of {layer:.0f} cells", per_cell * layer * 2 * HALO)):
+                ("blocks along a curve", per_cell * ((cube + 2 * REACH) ** 3 - cube ** 3)),
+                (f"a channel of 8,000 layers of {layer:.0f} cells", per_cell * layer * 2 * REACH)):
             share, busy, wait = efficiency(fit, runs, args, 1000, particles, copies)
             print(f"{particles:9.0f}  {100 * share:3.0f} %  {1e3 * busy:6.0f} {1e3 * wait:6.1f}  {name}")
     sys.exit(worst > 0.1)

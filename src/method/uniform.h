@@ -124,9 +124,11 @@ un_status un_uniform_emit(un_uniform *s, double dt);
 
 /* ---- several ranks: all of these only where there are slabs ---- */
 
-/* Layers of copies. A particle of the second may have been moved to the first (correct.c) when it
- * is carried to the grid. */
+/* Layers that copies lie in, and how far from the slab, in cells: kernels reach one cell, and a
+ * particle of the second layer may have been moved to the first, by a tenth of a cell at most
+ * (correct.c), when it is carried to the grid. */
 #define UN_UNIFORM_HALO 2
+#define UN_UNIFORM_REACH 1.125
 
 /* As un_bins_sort finds it. */
 static inline int32_t un_uniform_layer_of(const un_uniform *s, const un_particles *p, int64_t q)

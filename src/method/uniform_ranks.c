@@ -159,6 +159,17 @@ static un_status number_blocks(un_uniform *s)
     return UN_OK;
 }
 
+/* Does this rank, one of those that its layer names, have a copy of particle q? */
+static bool takes(const un_uniform *s, int64_t q, int32_t rank)
+{
+    const un_grid *g = &s->core.grid;
+    const int32_t *first = s->ranks.slabs->first + rank;
+    int axis = g->dim - 1;
+    double origin = axis == 1 ? g->origin.y : g->origin.z;
+    double at = (s->particles.x[axis][q] - origin) * (1 / g->h);
+    return at >= first[0] - UN_UNIFORM_REACH && at <= first[1] + UN_UNIFORM_REACH;
+}
+
 /* Calls for all particles of some layers, in the order of the curve. */
 typedef void each_particle(void *arg, int32_t q, const int32_t takers[3]);
 static void for_layers(const un_uniform *s, un_part layers, each_particle *call, void *arg)
@@ -178,7 +189,9 @@ static void for_layers(const un_uniform *s, un_part layers, each_particle *call,
 /* The plan to bring copies up to date: who has which, and where they lie here. */
 typedef struct halo_plan {
     list l;
+    const un_uniform *s;
     un_uniform_ranks *r;
+    int32_t me;
     int64_t count;
 } halo_plan;
 
@@ -191,20 +204,20 @@ static void count_one(void *arg, int32_t q, const int32_t takers[3])
 static void list_taker(void *arg, int32_t q, const int32_t takers[3])
 {
     halo_plan *h = arg;
-    add_to_list(&h->l, q, takers[1]);
-    add_to_list(&h->l, q, takers[2]);
+    for (int n = 1; n < 3; n++)
+        if (takers[n] >= 0 && takes(h->s, q, takers[n])) add_to_list(&h->l, q, takers[n]);
 }
 static void add_slot(void *arg, int32_t q, const int32_t takers[3])
 {
     halo_plan *h = arg;
     (void)takers;
-    h->r->slot[h->r->slot_count++] = q;
+    if (takes(h->s, q, h->me)) h->r->slot[h->r->slot_count++] = q;
 }
 
 static un_status plan_halo(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
-    halo_plan h = {.r = r};
+    halo_plan h = {.s = s, .r = r, .me = un_rank(s->core.ctx)};
     un_part own = un_slabs_part(r->slabs, 0), wide = un_slabs_part(r->slabs, UN_UNIFORM_HALO);
     un_part low = {own.begin, un_min64(own.begin + UN_UNIFORM_HALO, own.end)};
     un_part high = {un_max64(own.end - UN_UNIFORM_HALO, low.end), own.end}, edges = own;
@@ -259,8 +272,13 @@ static void find_leaving(void *arg, int64_t begin, int64_t end)
     const leave_args *a = arg;
     for (int64_t q = begin; q < end; q++) {
         const int32_t *t = a->s->ranks.takers[un_uniform_layer_of(a->s, &a->s->particles, q)];
-        bool here = t[0] == a->me || t[1] == a->me || t[2] == a->me;
-        a->leaves[q] = !here ? IS_GONE : t[0] == a->me && t[1] < 0 ? STAYS : IS_COPIED;
+        bool here = t[0] == a->me, copied = false;
+        for (int n = 1; n < 3; n++) {
+            if (t[n] < 0 || !takes(a->s, q, t[n])) continue;
+            here |= t[n] == a->me;
+            copied = true;
+        }
+        a->leaves[q] = !here ? IS_GONE : t[0] == a->me && !copied ? STAYS : IS_COPIED;
     }
 }
 
@@ -285,8 +303,10 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
     for (int32_t q = 0; q < p->count; q++) {
         if (a.leaves[q] == STAYS) continue;
         const int32_t *takers = s->ranks.takers[un_uniform_layer_of(s, p, q)];
-        for (int n = 0; n < 3; n++)
-            if (takers[n] != me) add_to_list(l, q, takers[n]);
+        if (takers[0] != me) add_to_list(l, q, takers[0]);
+        for (int n = 1; n < 3; n++)
+            if (takers[n] >= 0 && takers[n] != me && takes(s, q, takers[n]))
+                add_to_list(l, q, takers[n]);
         if (takers[0] != me) moved++;
         if (a.leaves[q] == IS_GONE) *list_gone++ = q;
     }
