@@ -46,6 +46,8 @@
  * shorter where liquid is fast: if they alone set the rate, liquid that is pressed out of a corner
  * makes them shorter and is pressed the harder (a jet of 8 m/s left the lid with 20). */
 #define HEAP_TIME 0.03
+/* How closely that is solved for: the rate is a guess anyway. */
+#define HEAP_TOLERANCE 1e-2
 /* The volume fraction next to a change of size is uneven. */
 #define CROWDING_GRADED 0.2
 /* A row is uneven if its diagonal is less than this share of that without ghosts. */
@@ -491,7 +493,9 @@ static un_status part_heaps(un_leaf_args *s, un_arena *arena)
     memcpy(x, pr->x, rows * sizeof *x);
     memcpy(pr->rhs, s->heap, rows * sizeof *rhs);
     memset(pr->x, 0, rows * sizeof *x);
-    UN_TRY(un_pressure_solve(pr, NULL, s->in->tolerance, s->in->iteration_limit, &none, &report));
+    UN_TRY(un_pressure_solve(pr, NULL, fmax(HEAP_TOLERANCE, s->in->tolerance),
+                             s->in->iteration_limit, &none, &report));
+    pr->again = true; /* the pressure has the same matrix */
     if (report.finite) {
         s->parting = parting;
         un_parallel_for(pr->ctx, s->m->face_count, 4096, find_parting, s);
@@ -601,6 +605,7 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     s.plain = un_arena_alloc(arena, (size_t)in->leaves->count + 1, 1);
     if (!s.plain) return UN_ERROR_MEMORY;
     pr->coupling.columns.count = 0;
+    pr->again = false;
     if (in->bodies) un_leaf_walls_find_velocities(in->walls, in->leaves);
     UN_TRY(number(&s));
     if (in->surface) un_parallel_for(ctx, in->leaves->face_count, 4096, press_faces, &s);

@@ -307,6 +307,7 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
         system.weak = pr->coupling.weak;
     }
     if (pr->free_count > 0) {
+        system.again = pr->again = false; /* its rows have changed */
         UN_TRY(un_pressure_need_set(pr));
         over_rows(s, set_values);
         un_halo_share(pr->beside, pr->x, sizeof *pr->x);
