@@ -87,6 +87,26 @@ static inline void un_leaves_spread_faces(const un_leaves *leaves, void *array, 
     if (s) un_ranks_spread(s->ctx, s->face, array, size);
 }
 
+/* A failure on one rank is one on all. */
+static inline un_status un_leaves_agree(const un_leaves *leaves, un_status status)
+{
+    const un_leaf_share *s = leaves->share;
+    return s ? un_ranks_agree(s->ctx, status) : status;
+}
+/* The part of a list of leaves or faces that this rank computes: all of a short one. */
+#define UN_LIST_LEAST 512
+static inline un_part un_leaves_list_own(const un_leaves *leaves, int64_t count)
+{
+    const un_leaf_share *s = leaves->share;
+    return s && count >= UN_LIST_LEAST ? un_ranks_even(s->ctx, count) : (un_part){0, count};
+}
+static inline void un_leaves_spread_list(const un_leaves *leaves, int64_t count, void *array,
+                                         size_t size)
+{
+    const un_leaf_share *s = leaves->share;
+    if (s && count >= UN_LIST_LEAST) un_ranks_spread_even(s->ctx, count, array, size);
+}
+
 static inline double un_leaf_size(const un_leaves *leaves, int64_t c)
 {
     return leaves->tree->edge[leaves->tree->level[c]];

@@ -84,12 +84,12 @@ static un_status step(void *state, double dt, un_step *report)
 
     UN_TRY(un_octree_agree(s, un_octree_move_walls(s, dt))); /* solids, at the end of the step */
     un_stage_end(report, STAGE_WALLS, &clock);
-    UN_TRY(un_octree_agree(s, un_octree_accelerate(s, dt))); /* [5] gravity on faces */
+    UN_TRY(un_octree_accelerate(s, dt)); /* [5] gravity on faces */
     un_stage_end(report, STAGE_FORCES, &clock);
     UN_TRY(un_octree_agree(s, un_octree_project(s, dt, &projection))); /* [7] pressure */
     UN_TRY(un_octree_agree(s, un_core_touch_bodies(&s->core, dt)));
     un_stage_end(report, STAGE_PRESSURE, &clock);
-    UN_TRY(un_octree_agree(s, un_octree_extend(s, dt))); /* beyond the liquid and at walls */
+    UN_TRY(un_octree_extend(s, dt)); /* beyond the liquid and at walls */
     un_stage_end(report, STAGE_EXTRAPOLATE, &clock);
     UN_TRY(un_octree_agree(s, un_octree_move_free(s, dt))); /* bodies that the liquid moves */
     un_stage_end(report, STAGE_WALLS, &clock);

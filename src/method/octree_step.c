@@ -89,18 +89,39 @@ static un_status extend_beside(un_octree_flip *s, int32_t layers)
 {
     un_context *ctx = s->core.ctx;
     const un_leaves *m = &s->leaves;
-    uint8_t *changed;
-    UN_ALLOC(ctx, changed, m->face_count + 1);
-    un_pressure_find_changed_leaves(ctx, changed, s->at.known, m, &s->walls);
-    un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
-    un_status status =
-        un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.before, NULL, changed, m, layers);
+    uint8_t *changed = un_alloc(ctx, (size_t)m->face_count + 1, 1);
+    un_status status = un_octree_agree(s, changed ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) {
+        un_pressure_find_changed_leaves(ctx, changed, s->at.known, m, &s->walls);
+        un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
+        status = un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.before, NULL, changed, m,
+                                                layers);
+    }
     un_free(ctx, changed);
     un_arena_reset(&s->core.arena);
     UN_TRY(status);
     UN_TRY(
         un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.u, NULL, s->at.known, m, layers));
     un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
+    return UN_OK;
+}
+
+/* At walls, and between faces. */
+static un_status find_flow(un_octree_flip *s, double dt)
+{
+    un_context *ctx = s->core.ctx;
+    un_arena *arena = &s->core.arena;
+    UN_TRY(un_leaf_constrain(ctx, arena, s->at.u, s->at.known, &s->leaves, &s->walls));
+    un_arena_reset(arena);
+    UN_TRY(un_leaf_constrain(ctx, arena, s->at.before, s->at.known, &s->leaves, &s->walls));
+    un_arena_reset(arena);
+    un_leaf_friction(ctx, s->at.u, &s->leaves, &s->walls, dt);
+    uint8_t *reached = un_arena_alloc(arena, (size_t)s->leaves.count + 1, 1);
+    if (!reached) return UN_ERROR_MEMORY;
+    un_transfer_reached_leaves(ctx, reached, &s->leaves, &s->markers.bins);
+    UN_TRY(
+        un_leaves_flow_build_two(&s->now, &s->before, &s->leaves, s->at.u, s->at.before, reached));
+    un_arena_reset(arena);
     return UN_OK;
 }
 
@@ -116,18 +137,7 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
         UN_TRY(un_transfer_extrapolate_leaves(ctx, arena, s->at.u, s->at.before, s->at.known,
                                               &s->leaves, layers));
     un_arena_reset(arena);
-    UN_TRY(un_leaf_constrain(ctx, arena, s->at.u, s->at.known, &s->leaves, &s->walls));
-    un_arena_reset(arena);
-    UN_TRY(un_leaf_constrain(ctx, arena, s->at.before, s->at.known, &s->leaves, &s->walls));
-    un_arena_reset(arena);
-    un_leaf_friction(ctx, s->at.u, &s->leaves, &s->walls, dt);
-    uint8_t *reached = un_arena_alloc(arena, (size_t)s->leaves.count + 1, 1);
-    if (!reached) return UN_ERROR_MEMORY;
-    un_transfer_reached_leaves(ctx, reached, &s->leaves, &s->markers.bins);
-    UN_TRY(
-        un_leaves_flow_build_two(&s->now, &s->before, &s->leaves, s->at.u, s->at.before, reached));
-    un_arena_reset(arena);
-    return UN_OK;
+    return un_octree_agree(s, find_flow(s, dt));
 }
 
 /* ---- particles ---- */
@@ -358,7 +368,7 @@ static un_status find_surface(un_octree_flip *s, const un_leaf_level_set *def, u
     un_context *ctx = s->core.ctx;
     UN_TRY(un_leaf_level_set_find(ctx, &s->core.arena, def));
     un_arena_reset(&s->core.arena);
-    UN_TRY(un_markers_keep_flags(ctx, &s->markers));
+    UN_TRY(un_octree_agree(s, un_markers_keep_flags(ctx, &s->markers)));
     return un_surface_thick_leaves(ctx, &s->core.arena, thick, def);
 }
 
@@ -372,7 +382,7 @@ un_status un_octree_level_set(un_octree_flip *s)
                              .open_sides = s->core.def->domain.open};
     un_cling cling = {.gravity = un_length(s->core.def->gravity), .h = s->tree.h};
     uint8_t *thick;
-    UN_TRY(un_octree_agree(s, find_surface(s, &def, &thick)));
+    UN_TRY(find_surface(s, &def, &thick));
     double inside = un_transfer_mark_leaves(ctx, &s->markers, &s->leaves, s->at.phi, s->walls.phi,
                                             thick, &cling);
     /* As in method `uniform`: thick liquid by the level set, the rest by its particles. */

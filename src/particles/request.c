@@ -128,19 +128,35 @@ static un_status find_work(un_context *ctx, un_arena *arena, const request_args 
 {
     int64_t all = r->particles->count, n = 0;
     cube_args a = {r, un_arena_alloc(arena, (size_t)all + 1, sizeof *a.cube)};
-    *key = a.cube;
     *work = un_arena_alloc(arena, (size_t)all + 1, sizeof **work);
     if (!a.cube || !*work) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, all, 2048, find_cubes, &a);
-    UN_TRY(un_parallel_sort_keys(ctx, arena, a.cube, all, 62));
+    /* particles of a cube mostly lie side by side: they are counted before cubes are sorted */
     for (int64_t i = 0; i < all; i++) {
         if (n == 0 || a.cube[i] != a.cube[n - 1]) {
             a.cube[n] = a.cube[i];
-            (*work)[n++] = (a.cube[i] & FLYING) == FLYING ? 0 : LEAF_WORK;
+            (*work)[n++] = 0;
         }
         (*work)[n - 1] += 1;
     }
-    for (int64_t i = 0; i < n; i++) a.cube[i] >>= LEVEL_BITS;
+    all = n;
+    n = 0;
+    int32_t *order = un_arena_alloc(arena, (size_t)all + 1, sizeof *order);
+    uint64_t *sorted = un_arena_alloc(arena, (size_t)all + 1, sizeof *sorted);
+    double *sums = un_arena_alloc(arena, (size_t)all + 1, sizeof *sums);
+    if (!order || !sorted || !sums) return UN_ERROR_MEMORY;
+    UN_TRY(un_parallel_sort64(ctx, arena, order, a.cube, all, 62));
+    for (int64_t i = 0; i < all; i++) {
+        uint64_t cube = a.cube[order[i]];
+        if (n == 0 || cube != sorted[n - 1]) {
+            sorted[n] = cube;
+            sums[n++] = (cube & FLYING) == FLYING ? 0 : LEAF_WORK;
+        }
+        sums[n - 1] += (*work)[order[i]];
+    }
+    for (int64_t i = 0; i < n; i++) sorted[i] >>= LEVEL_BITS;
+    *key = sorted;
+    *work = sums;
     *count = n;
     return UN_OK;
 }

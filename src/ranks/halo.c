@@ -231,16 +231,34 @@ un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t
     return UN_OK;
 }
 
+static void spread(un_context *ctx, int32_t from, char *bytes, int64_t count)
+{
+    if (count > 0) un_link_broadcast(bytes, (size_t)count, from);
+    if (from == un_rank(ctx))
+        un_context_ranks(ctx)->sent.layers += (double)count * (un_rank_count(ctx) - 1);
+}
+
 void un_ranks_spread(un_context *ctx, const int64_t *first, void *array, size_t size)
 {
     int32_t ranks = un_rank_count(ctx);
     for (int32_t r = 0; r < ranks && ranks > 1; r++)
-        un_link_broadcast((char *)array + (size_t)first[r] * size,
-                          (size_t)(first[r + 1] - first[r]) * size, r);
-    if (ranks > 1)
-        un_context_ranks(ctx)->sent.layers +=
-            (double)(ranks - 1) * (double)size *
-            (double)(first[un_rank(ctx) + 1] - first[un_rank(ctx)]);
+        spread(ctx, r, (char *)array + (size_t)first[r] * size,
+               (first[r + 1] - first[r]) * (int64_t)size);
+}
+
+un_part un_ranks_even(const un_context *ctx, int64_t count)
+{
+    int64_t ranks = un_rank_count(ctx), rank = un_rank(ctx);
+    return (un_part){count * rank / ranks, count * (rank + 1) / ranks};
+}
+
+void un_ranks_spread_even(un_context *ctx, int64_t count, void *array, size_t size)
+{
+    int32_t ranks = un_rank_count(ctx);
+    for (int32_t r = 0; r < ranks && ranks > 1; r++) {
+        int64_t begin = count * r / ranks, end = count * (r + 1) / ranks;
+        spread(ctx, r, (char *)array + (size_t)begin * size, (end - begin) * (int64_t)size);
+    }
 }
 
 un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,

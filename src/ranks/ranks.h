@@ -137,6 +137,9 @@ un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t
 /* Each rank has set its own elements of an array, those from first[rank] up to first[rank + 1], and
  * gets those of all others. */
 void un_ranks_spread(un_context *ctx, const int64_t *first, void *array, size_t size);
+/* The same where ranks have divided `count` elements evenly: this one's are un_ranks_even. */
+un_part un_ranks_even(const un_context *ctx, int64_t count);
+void un_ranks_spread_even(un_context *ctx, int64_t count, void *array, size_t size);
 
 /* Copies of elements that others hold (halo.c). */
 typedef struct un_halo un_halo;

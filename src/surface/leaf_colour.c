@@ -458,7 +458,8 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
     int32_t *front = un_arena_alloc(arena, n, sizeof *front);
     int32_t *wait = un_arena_alloc(arena, n, sizeof *wait), waiting = 0;
     uint8_t *joined = un_arena_alloc(arena, n, 1), *waits = un_arena_alloc(arena, n, 1);
-    if (!depth || !found || !front || !wait || !joined || !waits) return UN_ERROR_MEMORY;
+    bool able = depth && found && front && wait && joined && waits;
+    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
     memset(joined, 0, n);
     memcpy(waits, a->band, n - 1);
     for (int32_t c = 0; c < m->count; c++) {
@@ -482,7 +483,8 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
         }
         waiting = left;
         front_args f = {a, depth, front, found};
-        un_parallel_for(ctx, count, 512, solve_front, &f);
+        un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
+        un_leaves_spread_list(m, count, found, sizeof *found);
         for (int32_t i = 0; i < count; i++) {
             int32_t c = front[i];
             joined[c] = 0;
@@ -521,23 +523,35 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     a.normalizer = un_arena_alloc(arena, n, sizeof *a.normalizer);
     a.band = un_arena_alloc(arena, n, 1);
     a.known = un_arena_alloc(arena, n, 1);
-    if (!from || !a.normalizer || !a.band || !a.known) return UN_ERROR_MEMORY;
+    bool able = from && a.normalizer && a.band && a.known;
+    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
     a.from = from;
-    un_parallel_for(ctx, m->count, 1024, find_colour, &a);
+    un_part own = un_leaves_own(m);
+    size_t bytes = (n - 1) * sizeof *from;
+    un_parallel_part(ctx, own, 1024, find_colour, &a);
+    un_leaves_spread(m, a.normalizer, sizeof *a.normalizer);
+    un_leaves_spread(m, def->colour, sizeof *def->colour);
+    un_leaves_spread(m, def->phi, sizeof *def->phi);
     if (def->walls->solid) {
-        memcpy(from, def->phi, n * sizeof *from - sizeof *from);
-        un_parallel_for(ctx, m->count, 1024, move_to_centres, &a);
+        memcpy(from, def->phi, bytes);
+        un_parallel_part(ctx, own, 1024, move_to_centres, &a);
+        un_leaves_spread(m, def->phi, sizeof *def->phi);
     }
     un_parallel_for(ctx, m->count, 8192, find_known, &a);
     for (a.pass = 1; a.pass <= EXTEND_PASSES; a.pass++) {
-        memcpy(from, def->phi, n * sizeof *from - sizeof *from);
-        un_parallel_for(ctx, m->count, 1024, extend, &a);
+        memcpy(from, def->phi, bytes);
+        un_parallel_part(ctx, own, 1024, extend, &a);
+        un_leaves_spread(m, def->phi, sizeof *def->phi);
+        un_leaves_spread(m, a.known, sizeof *a.known);
     }
-    memcpy(from, def->phi, n * sizeof *from - sizeof *from);
-    un_parallel_for(ctx, m->count, 1024, fill_gaps, &a);
-    un_parallel_for(ctx, m->count, 1024, find_band, &a);
-    memcpy(from, def->phi, n * sizeof *from - sizeof *from);
-    un_parallel_for(ctx, m->count, 1024, steady, &a);
+    memcpy(from, def->phi, bytes);
+    un_parallel_part(ctx, own, 1024, fill_gaps, &a);
+    un_leaves_spread(m, def->phi, sizeof *def->phi);
+    un_parallel_part(ctx, own, 1024, find_band, &a);
+    un_leaves_spread(m, a.band, sizeof *a.band);
+    memcpy(from, def->phi, bytes);
+    un_parallel_part(ctx, own, 1024, steady, &a);
+    un_leaves_spread(m, def->phi, sizeof *def->phi);
     UN_TRY(redistance(ctx, &a, arena));
     un_parallel_for(ctx, m->count, 4096, open_sides, &a);
     return UN_OK;
@@ -551,12 +565,12 @@ typedef struct volume_args {
     const uint8_t *thick;
 } volume_args;
 
-static double volume_block(void *arg, int64_t begin, int64_t end)
+static void volume_block(void *arg, int64_t begin, int64_t end, double *sums)
 {
     const volume_args *v = arg;
     const un_leaves *m = v->a.m;
     const un_leaf_walls *w = v->a.def->walls;
-    double sum = 0;
+    double sum = *sums;
     un_centre_finder phi;
     un_centre_finder_init(&phi, m, v->phi, NULL);
     for (int64_t c = begin; c < end; c++) {
@@ -570,13 +584,20 @@ static double volume_block(void *arg, int64_t begin, int64_t end)
         }
         sum += part * open;
     }
-    return sum;
+    *sums = sum;
 }
 
 double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, const uint8_t *thick)
 {
     volume_args v = {.a = {.def = def, .m = def->leaves}, .phi = def->phi, .thick = thick};
-    return un_parallel_sum(ctx, def->leaves->count, volume_block, &v);
+    const un_leaves *m = def->leaves;
+    un_part own = un_leaves_own(m);
+    double sum = 0;
+    if (m->share)
+        un_ranks_sums(ctx, (un_range){own.begin, own.end, m->count}, 1, volume_block, &v, &sum);
+    else
+        un_parallel_sums(ctx, m->count, 1, volume_block, &v, &sum);
+    return sum;
 }
 
 /* ---- where liquid is thick (thick.c) ---- */
@@ -635,18 +656,21 @@ un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **th
 {
     size_t n = (size_t)def->leaves->count + 1;
     uint8_t *first = un_arena_alloc(arena, n, 1), *second = un_arena_alloc(arena, n, 1);
-    if (!first || !second) return UN_ERROR_MEMORY;
     uint8_t *full = un_arena_alloc(arena, n, 1);
-    if (!full) return UN_ERROR_MEMORY;
+    bool able = first && second && full;
+    UN_TRY(un_leaves_agree(def->leaves, able ? UN_OK : UN_ERROR_MEMORY));
     for (int32_t c = 0; c < def->leaves->count; c++)
         full[c] = def->phi[c] < 0 || !(def->walls->volume[c] > 0);
     thick_args a = {first, full, def};
-    un_parallel_for(ctx, def->leaves->count, 1024, find_core, &a);
+    un_part own = un_leaves_own(def->leaves);
+    un_parallel_part(ctx, own, 1024, find_core, &a);
+    un_leaves_spread(def->leaves, a.thick, 1);
     for (int layer = 0; layer < 2; layer++) {
         const uint8_t *last = a.thick;
         a.thick = layer == 0 ? second : first;
         a.from = last;
-        un_parallel_for(ctx, def->leaves->count, 1024, widen, &a);
+        un_parallel_part(ctx, own, 1024, widen, &a);
+        un_leaves_spread(def->leaves, a.thick, 1);
     }
     *thick = a.thick;
     return UN_OK;

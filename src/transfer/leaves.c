@@ -252,7 +252,8 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
     for (int k = 0; k < 2; k++)
         a.value[k] = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof **a.value);
     a.beside = un_arena_alloc(arena, (size_t)m->count + 1, 1);
-    if (!list || !a.found || !a.value[0] || !a.value[1] || !a.beside) return UN_ERROR_MEMORY;
+    bool able = list && a.found && a.value[0] && a.value[1] && a.beside;
+    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
     memset(a.beside, 0, (size_t)m->count);
     int32_t count = 0;
     for (int32_t f = 0; f < m->face_count; f++) {
@@ -263,7 +264,10 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
     }
     a.list = list;
     for (int32_t layer = 0; layer < layers; layer++) {
-        un_parallel_for(ctx, count, 2048, extend_faces, &a);
+        un_parallel_part(ctx, un_leaves_list_own(m, count), 2048, extend_faces, &a);
+        un_leaves_spread_list(m, count, a.found, 1);
+        un_leaves_spread_list(m, count, a.value[0], sizeof **a.value);
+        if (w) un_leaves_spread_list(m, count, a.value[1], sizeof **a.value);
         int32_t left = 0;
         for (int32_t n = 0; n < count; n++) {
             int32_t f = list[n];
