@@ -64,7 +64,7 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
                              .colour = s->at.colour,
                              .emitted = s->emitted.any ? s->emitted.volume : NULL,
                              .bodies = un_core_free_bodies(&s->core)};
-    UN_TRY(find_tension(s, dt, &in.surface));
+    UN_TRY(un_octree_agree(s, find_tension(s, dt, &in.surface)));
     UN_TRY(un_leaf_pressure_project(s->pressure, &s->core.arena, &in, report));
     if (in.bodies)
         un_leaf_impulse(s->pressure, &in, s->at.before, un_scale(def->gravity, in.kick),

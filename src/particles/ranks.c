@@ -102,9 +102,19 @@ static void find_tets(void *arg, int64_t begin, int64_t end)
 static void find_leaf_ranks(void *arg, int64_t begin, int64_t end)
 {
     const place_args *a = arg;
+    const un_octree *tree = a->leaves->tree;
     const int64_t *first = a->leaves->share->leaf;
-    int32_t c = 0, r = 0;
+    int32_t c = 0, r = un_rank(a->leaves->share->ctx);
+    uint64_t low = first[r] < tree->leaf_count ? tree->key[first[r]] : UINT64_MAX;
+    uint64_t high = first[r + 1] < tree->leaf_count ? tree->key[first[r + 1]] : UINT64_MAX;
     for (int64_t q = begin; q < end; q++) {
+        uint64_t key = un_morton((uint32_t)un_octree_index(tree, a->particles->x[0][q], 0),
+                                 (uint32_t)un_octree_index(tree, a->particles->x[1][q], 1),
+                                 (uint32_t)un_octree_index(tree, a->particles->x[2][q], 2));
+        if (!a->leaves->parted && key >= low && key < high) { /* most stay */
+            a->to[q] = un_rank(a->leaves->share->ctx);
+            continue;
+        }
         c = un_leaves_home(a->leaves, a->bodies, c, un_particle_position(a->particles, q));
         if (c < first[r] || c >= first[r + 1])
             for (r = 0; c >= first[r + 1];) r++;

@@ -593,42 +593,96 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
+/* Of what projections need, all but the faces: rows, and the pressure in them. */
+static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_projection_report *report)
+{
+    const un_leaf_projection *in = s->in;
+    un_pressure *pr = s->pr;
+    s->heap = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s->heap);
+    s->wanted = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s->wanted);
+    if (!s->heap || !s->wanted) return UN_ERROR_MEMORY;
+    UN_TRY(assemble(s));
+    if (in->bodies) UN_TRY(couple(s));
+    UN_TRY(part_heaps(s, arena));
+    un_release release = {s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
+    return un_pressure_solve(pr, NULL, in->tolerance, in->iteration_limit, &release,
+                             &report->solve);
+}
+
+/* What the others are told of rank 0's answer. */
+typedef struct answer {
+    un_solve_report solve;
+    int32_t free_count;
+    bool parting;
+} answer;
+
+/* Over ranks rank 0 finds the pressure: there is no multigrid yet that works on rows of leaves over
+ * ranks. Where bodies move with the liquid, every rank does, because all need their columns. */
+static un_status find_pressure_ranks(un_leaf_args *s, un_arena *arena,
+                                     un_leaf_projection_report *report)
+{
+    un_pressure *pr = s->pr;
+    un_context *ctx = pr->ctx;
+    un_ranks *ranks = un_context_ranks(ctx);
+    size_t rows = (size_t)pr->matrix.n;
+    bool first = un_rank(ctx) == 0;
+    un_status status =
+        first ? find_pressure(s, arena, report) : un_pressure_need_rows(pr, pr->matrix.n);
+    UN_TRY(un_ranks_agree(ctx, status));
+    answer told;
+    memset(&told, 0, sizeof told);
+    told.solve = report->solve;
+    told.free_count = pr->free_count;
+    told.parting = s->parting != NULL;
+    un_ranks_tell(ranks, &told, sizeof told);
+    if (told.free_count > 0 && !first) status = un_pressure_need_free(pr);
+    if (told.parting && !first) {
+        s->parting = un_arena_alloc(arena, (size_t)s->m->face_count + 1, sizeof *s->parting);
+        if (!s->parting) status = UN_ERROR_MEMORY;
+    }
+    UN_TRY(un_ranks_agree(ctx, status));
+    report->solve = told.solve;
+    pr->free_count = told.free_count;
+    un_ranks_tell(ranks, pr->x, rows * sizeof *pr->x);
+    un_ranks_tell(ranks, s->plain, (size_t)s->m->count);
+    if (told.free_count > 0) un_ranks_tell(ranks, pr->free, rows * sizeof *pr->free);
+    if (told.parting)
+        un_ranks_tell(ranks, s->parting, (size_t)s->m->face_count * sizeof *s->parting);
+    return UN_OK;
+}
+
 un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_leaf_projection *in,
                                    un_leaf_projection_report *report)
 {
     un_context *ctx = pr->ctx;
-    un_leaf_args s = {.pr = pr,
-                      .in = in,
-                      .m = in->leaves,
-                      .scale = in->leaves->dim == 2 ? 1 : 1 / in->leaves->tree->h};
+    const un_leaves *m = in->leaves;
+    un_leaf_args s = {.pr = pr, .in = in, .m = m, .scale = m->dim == 2 ? 1 : 1 / m->tree->h};
+    bool shared = m->share && !in->bodies;
     *report = (un_leaf_projection_report){0};
-    s.plain = un_arena_alloc(arena, (size_t)in->leaves->count + 1, 1);
-    if (!s.plain) return UN_ERROR_MEMORY;
+    s.plain = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     pr->coupling.columns.count = 0;
     pr->again = false;
-    if (in->bodies) un_leaf_walls_find_velocities(in->walls, in->leaves);
-    UN_TRY(number(&s));
-    if (in->surface) un_parallel_for(ctx, in->leaves->face_count, 4096, press_faces, &s);
-    s.heap = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s.heap);
-    s.wanted = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s.wanted);
-    if (!s.heap || !s.wanted) return UN_ERROR_MEMORY;
-    UN_TRY(assemble(&s));
-    if (in->bodies) UN_TRY(couple(&s));
+    if (in->bodies) un_leaf_walls_find_velocities(in->walls, m);
+    UN_TRY(un_leaves_agree(m, s.plain ? number(&s) : UN_ERROR_MEMORY));
+    if (in->surface) un_parallel_for(ctx, m->face_count, 4096, press_faces, &s);
     report->cell_count = pr->matrix.n;
-    UN_TRY(part_heaps(&s, arena));
-    un_release release = {&s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
-    UN_TRY(
-        un_pressure_solve(pr, NULL, in->tolerance, in->iteration_limit, &release, &report->solve));
+    if (shared)
+        UN_TRY(find_pressure_ranks(&s, arena, report));
+    else
+        UN_TRY(un_leaves_agree(m, find_pressure(&s, arena, report)));
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
-        un_leaf_walls_find_velocities(in->walls, in->leaves);
+        un_leaf_walls_find_velocities(in->walls, m);
     }
-    un_parallel_for(ctx, in->leaves->face_count, 4096, update_faces, &s);
+    un_parallel_part(ctx, un_leaves_own_faces(m), 4096, update_faces, &s);
+    un_leaves_spread_faces(m, in->u, sizeof *in->u);
+    un_leaves_spread_faces(m, in->known, sizeof *in->known);
     if (pr->free_count > 0)
         un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);
-    un_parallel_for(ctx, in->leaves->count, 8192, store_pressure, &s);
-    if (pr->matrix.n > 0)
+    un_parallel_for(ctx, m->count, 8192, store_pressure, &s);
+    if (pr->matrix.n > 0 && s.wanted)
         report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
-    if (s.parting) un_parallel_for(ctx, in->leaves->face_count, 8192, add_parting, &s);
+    if (shared) report->max_divergence = un_ranks_max(ctx, report->max_divergence);
+    if (s.parting) un_parallel_for(ctx, m->face_count, 8192, add_parting, &s);
     return UN_OK;
 }

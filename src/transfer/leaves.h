@@ -20,6 +20,8 @@ typedef struct un_leaf_givers {
      * arrays have room for eight more at either end. NULL: all are here, by number. */
     const un_leaf_stretch *stretch;
     int32_t stretch_count;
+    un_part own; /* numbers of own particles, and what their places are more */
+    int64_t own_shift;
 } un_leaf_givers;
 
 /* v and x hold those of own particles, volume too: copies come beside them. Fails on all ranks or
@@ -30,14 +32,15 @@ un_status un_leaf_givers_fetch(un_context *ctx, un_arena *arena, un_leaf_givers 
 static inline void un_leaf_givers_shift(un_leaf_givers *g, int64_t number)
 {
     int32_t low = 0, high = g->stretch_count;
-    while (high - low > 1) {
+    bool own = number >= g->own.begin && number < g->own.end;
+    while (!own && high - low > 1) {
         int32_t middle = low + (high - low) / 2;
         if (g->stretch[middle].number <= number)
             low = middle;
         else
             high = middle;
     }
-    int64_t shift = g->stretch[low].place - g->stretch[low].number;
+    int64_t shift = own ? g->own_shift : g->stretch[low].place - g->stretch[low].number;
     g->volume += shift;
     for (int a = 0; a < 3; a++) {
         if (g->v[a]) g->v[a] += shift;

@@ -100,6 +100,8 @@ un_status un_leaf_givers_fetch(un_context *ctx, un_arena *arena, un_leaf_givers 
         memcpy(all[k] + lower * 4, mine[k], (size_t)own * 4);
         memcpy(all[k] + (lower + own) * 4, arrived[k] + lower * 4, (size_t)(count - lower) * 4);
     }
+    givers->own = (un_part){range.begin, range.end};
+    givers->own_shift = lower - range.begin;
     givers->volume = (const float *)(void *)all[0];
     for (int a = 0; a < 3; a++) {
         givers->v[a] = (float *)(void *)all[1 + a];
