@@ -200,6 +200,10 @@ scene { method = "tet", domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 
                            contact_angle = 110 },
                    box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } } }
 EOF
+# the same on leaves, with surface tension
+sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count = 2/' \
+    -e 's/probes = {/fluid = { surface_tension = 0.07 }, probes = { wet { axis = "x" },/' \
+    splash.lua >spill.lua
 same_run() { # DIRECTORY DIRECTORY
     diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
         { ! [ -e "$1/bodies.csv" ] || cmp "$1/bodies.csv" "$2/bodies.csv"; } >>diff.txt 2>&1 &&
@@ -243,6 +247,12 @@ same_run splash lone
 on_ranks bob 3
 on_ranks syrup 3
 awk -F, 'NR > 2 && !($38 > 0) { exit 1 }' syrup/stats.csv || complain "syrup.lua is not viscous"
+on_ranks spill 3
+awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 500 || copies < 5000 }' \
+    spill3/ranks.csv || complain "hardly anything passes between ranks: $(head -4 spill3/ranks.csv)"
+on 2 run spill.lua -o spilt --threads 1 --frames 1 || complain "half a spill: $(cat out.txt)"
+on 5 run spill.lua -o spilt --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
+same_run spill spilt
 
 # a checkpoint of 3 ranks goes on with 5, of which one has nothing to do, and alone
 on 3 run tank.lua -o half --threads 1 --frames 2 || complain "half a run: $(cat out.txt)"
