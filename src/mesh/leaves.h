@@ -204,6 +204,37 @@ double un_leaves_lattice_value(const un_leaves *leaves, const float *field, int 
 /* Its slope, 1/m, from the leaf's own lattice. */
 un_vec3 un_leaves_slope(const un_leaves *leaves, const float *field, int32_t c, un_vec3 x);
 
+/* The cubes of one size around a cube. */
+enum { UN_RING = 27, UN_RING_MIDDLE = 13 };
+
+typedef struct un_ring {
+    uint64_t key;          /* Morton code of the middle cube's lower corner */
+    int32_t near[UN_RING]; /* the leaf that holds each cube's lower corner, -1 beyond the brick,
+                              or not yet known */
+    uint64_t part[3][3];   /* by axis: what the cubes' codes are made of, if any is unknown */
+    bool in[3][3];         /* by axis: do the cubes below, in the middle, above lie in the brick? */
+} un_ring;
+
+/* Values of a field at the centres of a ring's cubes. */
+typedef struct un_centre_ring {
+    un_ring at;
+    uint32_t have; /* by bit: values that are found */
+    double value[UN_RING];
+} un_centre_ring;
+
+/* For many values of a field by one thread: by level the ring asked for last (leaves_ring.h). The
+ * nearer to each other the points are, the less it looks up. */
+typedef struct un_centre_finder {
+    const un_leaves *m;
+    const float *field; /* or NULL: */
+    const double *doubles;
+    un_centre_ring ring[UN_LEVELS_MAX + 1];
+} un_centre_finder;
+void un_centre_finder_init(un_centre_finder *s, const un_leaves *m, const float *field,
+                           const double *doubles);
+/* As un_leaves_sample. */
+double un_centre_finder_at(un_centre_finder *s, int32_t c, un_vec3 x);
+
 /* Value and slope (or NULL) at many points in single precision, the faster the longer those of one
  * leaf follow each other. far: in leaves whose own value is more than so many edges, both are those
  * of a plane for each leaf with a slope of up to 1, neither exact nor continuous; for distances.

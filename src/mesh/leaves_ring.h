@@ -10,16 +10,7 @@
 #include "base/lanes.h"
 #include "mesh/mesh.h"
 
-enum { UN_RING = 27, UN_RING_MIDDLE = 13 };
 static const int un_ring_step[3] = {1, 3, 9};
-
-typedef struct un_ring {
-    uint64_t key;          /* Morton code of the middle cube's lower corner */
-    int32_t near[UN_RING]; /* the leaf that holds each cube's lower corner, -1 beyond the brick,
-                              or UN_RING_UNKNOWN: ask un_ring_near */
-    uint64_t part[3][3];   /* by axis: what the cubes' codes are made of, if any is unknown */
-    bool in[3][3];         /* by axis: do the cubes below, in the middle, above lie in the brick? */
-} un_ring;
 
 /* No cube has this key. */
 #define UN_RING_NONE UINT64_MAX
@@ -76,26 +67,6 @@ static inline int32_t un_ring_near(un_ring *r, const un_octree *tree, int n)
     uint64_t key = in ? r->part[0][x] | r->part[1][y] | r->part[2][z] : 0;
     return r->near[n] = in ? un_octree_find_key(tree, key) : -1;
 }
-
-/* Values of a field at the centres of a ring's cubes. */
-typedef struct un_centre_ring {
-    un_ring at;
-    uint32_t have; /* by bit: values that are found */
-    double value[UN_RING];
-} un_centre_ring;
-
-/* For fields at centres: by level the ring asked for last. The nearer to each other the points are
- * that one thread asks it for, the less it looks up. */
-typedef struct un_centre_finder {
-    const un_leaves *m;
-    const float *field; /* or NULL: */
-    const double *doubles;
-    un_centre_ring ring[UN_LEVELS_MAX + 1];
-} un_centre_finder;
-void un_centre_finder_init(un_centre_finder *s, const un_leaves *m, const float *field,
-                           const double *doubles);
-/* As un_leaves_sample. */
-double un_centre_finder_at(un_centre_finder *s, int32_t c, un_vec3 x);
 
 /* Where cube b + d of the finer level lies among the centres of the coarser one, b the middle
  * cube's place in its parent: between centres `low` and low + 1, by this share. */

@@ -14,7 +14,6 @@
  * Leaves next to the surface keep this value; at all others phi is the distance found along the
  * leaves, by a front that moves away from the surface. [Hong09] sweeps, one leaf after the other.
  */
-#include "mesh/leaves_ring.h"
 #include "surface/surface.h"
 
 /* As in colour.c: below this the kernel lies in a wall, and phi is extended. */
