@@ -291,18 +291,11 @@ un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, s
 
 un_status un_ranks_join(un_context *ctx, un_range range, const un_layered *fields, int32_t count)
 {
-    int32_t ranks = un_rank_count(ctx);
     int64_t *begin;
-    if (ranks == 1) return UN_OK;
+    if (un_rank_count(ctx) == 1) return UN_OK;
     UN_TRY(un_ranks_begins(ctx, range.begin, range.total, &begin));
     for (int32_t f = 0; f < count; f++)
-        for (int32_t r = 0; r < ranks; r++) {
-            size_t size = fields[f].size, bytes = (size_t)(begin[r + 1] - begin[r]) * size;
-            if (bytes == 0) continue;
-            un_link_broadcast((char *)fields[f].array + (size_t)begin[r] * size, bytes, r);
-            if (r == un_rank(ctx))
-                un_context_ranks(ctx)->sent.rows += (double)bytes * (double)(ranks - 1);
-        }
+        un_ranks_spread(ctx, begin, fields[f].array, fields[f].size);
     un_free(ctx, begin);
     return UN_OK;
 }
