@@ -93,6 +93,7 @@ static un_status settle(un_uniform *s)
     return UN_OK;
 }
 
+/* By work; the caller settles them. */
 static un_status create_slabs(un_uniform *s, const double *work)
 {
     un_context *ctx = s->core.ctx;
@@ -101,7 +102,6 @@ static un_status create_slabs(un_uniform *s, const double *work)
     int64_t cells = g->stride[g->dim - 1];
     UN_ALLOC(ctx, s->ranks.takers, layers);
     UN_TRY(un_slabs_create(ctx, layers, cells, UN_BLOCK, work, &s->ranks.slabs));
-    UN_TRY(settle(s));
     if (un_rank_count(ctx) > units)
         un_log(ctx, UN_LOG_WARNING,
                "%d processes are more than this grid has work for: %d layers of cells in blocks of "
@@ -140,6 +140,7 @@ un_status un_uniform_share_out(un_uniform *s)
     UN_TRY(begin_work(s, &work));
     for (int32_t q = 0; q < p->count; q++) work[un_uniform_layer_of(s, p, q) / UN_BLOCK] += 1;
     UN_TRY(create_slabs(s, work));
+    UN_TRY(settle(s));
     s->ranks.id_end = (uint32_t)p->count;
     UN_TRY(un_uniform_need_ids(s, p->count));
     for (int32_t q = 0; q < p->count; q++) s->ranks.id[q] = (uint32_t)q;
@@ -169,6 +170,7 @@ un_status un_uniform_ranks_take(un_uniform *s, const un_state *in)
     UN_TRY(create_slabs(s, work));
     UN_TRY(un_state_take(in, "ranks.first", r->slabs->first, un_rank_count(ctx) + 1, 4));
     UN_TRY(un_state_integer(in, "ranks.total", 0, INT32_MAX, &total));
+    UN_TRY(sample_walls(s)); /* slabs may have been cut in the step that is repeated */
     UN_TRY(settle(s));
     UN_TRY(un_uniform_need_ids(s, s->particles.count));
     r->id_end = (uint32_t)total;
@@ -210,6 +212,7 @@ un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def)
     for (int64_t k = 0; status == UN_OK && k < planes; k++)
         work[un_particles_plane_layer(def, k) / UN_BLOCK] += counts[k];
     if (status == UN_OK) status = create_slabs(s, work);
+    if (status == UN_OK) status = settle(s);
     if (status == UN_OK) status = seed_own(s, def, counts, planes);
     un_free(s->core.ctx, counts);
     return status;
