@@ -43,6 +43,7 @@ bodies
 run bare faults resume likeness
 program kill hostile cli again render flat plates
 method conforming octree warp uniform_viscous tet_viscous staggered_viscous tet_physics uniform_physics
+method uniform_band
 promises runs glass vessels fall scale memory flow sheets surface rest
 pressure
 viscosity
