@@ -17,6 +17,7 @@ typedef struct sort_pass {
     uint32_t *counts; /* [block][digit], then first places */
     int64_t grain;
     int32_t shift;
+    uint32_t mask;
 } sort_pass;
 
 static inline int32_t source(const sort_pass *s, int64_t k)
@@ -28,9 +29,8 @@ static void count_digits(void *arg, int64_t begin, int64_t end)
 {
     sort_pass *s = arg;
     uint32_t *counts = s->counts + begin / s->grain * DIGITS;
-    memset(counts, 0, DIGITS * sizeof *counts);
-    for (int64_t k = begin; k < end; k++)
-        counts[(s->keys[source(s, k)] >> s->shift) & (DIGITS - 1)]++;
+    memset(counts, 0, (s->mask + 1) * sizeof *counts);
+    for (int64_t k = begin; k < end; k++) counts[(s->keys[source(s, k)] >> s->shift) & s->mask]++;
 }
 
 static void scatter(void *arg, int64_t begin, int64_t end)
@@ -39,7 +39,7 @@ static void scatter(void *arg, int64_t begin, int64_t end)
     uint32_t *places = s->counts + begin / s->grain * DIGITS;
     for (int64_t k = begin; k < end; k++) {
         int32_t i = source(s, k);
-        s->to[places[(s->keys[i] >> s->shift) & (DIGITS - 1)]++] = i;
+        s->to[places[(s->keys[i] >> s->shift) & s->mask]++] = i;
     }
 }
 
@@ -88,17 +88,18 @@ un_status un_parallel_sort(un_context *ctx, un_arena *arena, int32_t *order, con
     int32_t *other = un_arena_alloc(arena, (size_t)count + 1, sizeof *other);
     uint32_t *counts = un_arena_alloc(arena, SORT_BLOCKS * DIGITS, sizeof *counts);
     if (!other || !counts) return UN_ERROR_MEMORY;
-    sort_pass s = {.keys = keys, .counts = counts};
+    int32_t digit_bits = (key_bits + pass_count - 1) / pass_count;
+    sort_pass s = {.keys = keys, .counts = counts, .mask = (1u << digit_bits) - 1};
     s.grain = un_max64(4096, (count + SORT_BLOCKS - 1) / SORT_BLOCKS);
     int64_t block_count = (count + s.grain - 1) / s.grain;
     /* So that the last pass ends in order. */
     int32_t *buffers[2] = {pass_count % 2 ? order : other, pass_count % 2 ? other : order};
     for (int32_t pass = 0; pass < pass_count; pass++) {
-        s.shift = pass * DIGIT_BITS;
+        s.shift = pass * digit_bits;
         s.from = pass ? buffers[(pass + 1) % 2] : NULL;
         s.to = buffers[pass % 2];
         un_parallel_for(ctx, count, s.grain, count_digits, &s);
-        place_digits(ctx, counts, DIGITS, block_count);
+        place_digits(ctx, counts, s.mask + 1, block_count);
         un_parallel_for(ctx, count, s.grain, scatter, &s);
     }
     return UN_OK;
