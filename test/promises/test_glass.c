@@ -21,11 +21,12 @@ static void rests(const un_method *method, const char *shape, double wall, bool 
 {
     char text[1200];
     world w;
-    snprintf(text, sizeof text,
-             "local w = %g / 100\nlocal vessel, water\n%s\nscene { domain = { size = {0.24, 0.24, "
-             "0.24} }, detail = { coarsest = 6, finest = 24 }, liquid = { water }, solids = { "
-             "vessel } }",
-             wall, shape);
+    snprintf(
+        text, sizeof text,
+        "local w = %g * 0.012\nlocal vessel, water\n%s\nscene { domain = { size = {0.24, 0.24, "
+        "0.24} }, detail = { coarsest = 5, finest = 20 }, liquid = { water }, solids = { "
+        "vessel } }",
+        wall, shape);
     promise_begin(&w, method, CHECK_THREADS, text);
     world_run(&w, 0.4);
     check_below(w.max_speed, 0.4); /* where the surface meets the wall it finds its place first */

@@ -68,10 +68,10 @@ static void glasses_catch_water(const un_method *method)
 {
     world w;
     promise_begin(&w, method, CHECK_THREADS,
-                  "local w = 0.01 local glass = subtract { cylinder { from = {0.12, 0.03 - w, "
+                  "local w = 0.012 local glass = subtract { cylinder { from = {0.12, 0.03 - w, "
                   "0.12}, to = {0.12, 0.16, 0.12}, radius = 0.08 + w }, cylinder { from = {0.12, "
                   "0.03, 0.12}, to = {0.12, 0.3, 0.12}, radius = 0.08 } } scene { domain = { size "
-                  "= {0.24, 0.24, 0.24} }, detail = { coarsest = 6, finest = 24 }, liquid = { "
+                  "= {0.24, 0.24, 0.24} }, detail = { coarsest = 5, finest = 20 }, liquid = { "
                   "cylinder { from = {0.12, 0.1, 0.12}, to = {0.12, 0.2, 0.12}, radius = 0.04 } }, "
                   "solids = { glass } }");
     double sum = 0; /* of the volume's error over time: a splash swings about what is there */
@@ -134,9 +134,9 @@ static void glasses_from_files_hold_water(const un_method *method)
     char path[64], text[512];
     world w;
     snprintf(path, sizeof path, "/tmp/undine_glass_%ld.obj", (long)getpid());
-    write_glass(path, 0.01);
+    write_glass(path, 0.012);
     snprintf(text, sizeof text,
-             "scene { domain = { size = {0.24, 0.24, 0.24} }, detail = { coarsest = 6, finest = 24 "
+             "scene { domain = { size = {0.24, 0.24, 0.24} }, detail = { coarsest = 5, finest = 20 "
              "}, liquid = { cylinder { from = {0.12, 0.04, 0.12}, to = {0.12, 0.13, 0.12}, radius "
              "= 0.085 } }, solids = { mesh { file = \"%s\" } } }",
              path);
