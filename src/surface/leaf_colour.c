@@ -47,6 +47,9 @@ typedef struct leaf_args {
 #define UNKNOWN 255
 /* Where two sides cut leaves, those in the corner are two away from any with a colour. */
 #define EXTEND_PASSES 2
+/* How far a slope foretells, in edges of its leaf: next to a large leaf there may be a small one at
+ * the far end of its neighbour, and the surface at that end says nothing here. */
+#define REACH 3.0
 
 /* ---- colour ---- */
 
@@ -196,10 +199,11 @@ static void extend(void *arg, int64_t begin, int64_t end)
             int32_t there = near[n];
             if (there < 0 || there == c || !known_before(a, there)) continue;
             un_vec3 way = un_sub(m->x[c], m->x[there]);
-            double wt = 1 / un_dot(way, way);
-            un_vec3 slope = a->pass == 1 ? slope_at(a, there, a->from) : un_v3(0, 0, 0);
+            double wt = 1 / un_dot(way, way), reach = REACH * un_leaf_size(m, there);
             sum += wt * a->from[there];
             total += wt;
+            if (a->pass > 1 || un_dot(way, way) > reach * reach) continue;
+            un_vec3 slope = slope_at(a, there, a->from);
             if (un_dot(slope, slope) == 0) continue;
             level += wt * (a->from[there] + un_dot(slope, way));
             level_total += wt;
