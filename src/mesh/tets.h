@@ -178,8 +178,8 @@ static inline un_status un_tets_agree(const un_tets *mesh, un_status status)
 /* The key of the finest cube in which un_tets_locate looks for x: the rank that has it knows the
  * tet. */
 uint64_t un_tets_place_key(const un_tets *mesh, un_vec3 x);
-/* A field at nodes, at places that other ranks may know. All ranks call it: all get to know all
- * places, so these should be few, and the rank that has one tells. */
+/* A field at nodes, at places that other ranks may know: the rank that has one tells. All ranks
+ * call it. */
 typedef struct un_tets_sampled {
     double value;
     un_vec3 slope;

@@ -203,8 +203,6 @@ un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t cou
 
 /* ---- places ---- */
 
-_Static_assert(sizeof(un_tets_sampled) == 4 * sizeof(double), "they are added up as numbers");
-
 static void sample(const un_tets *mesh, const float *field, un_vec3 x, un_tets_sampled *out)
 {
     un_tets_place place;
@@ -215,27 +213,73 @@ static void sample(const un_tets *mesh, const float *field, un_vec3 x, un_tets_s
     out->slope = un_tets_gradient(mesh, place.tet, v);
 }
 
+/* Questions about places, which go to the ranks that have these, and the answers. */
+typedef struct places {
+    int64_t count, asked_count;
+    int32_t *to, *from;     /* by question; by question of others: who asks */
+    int32_t *me;            /* by question: this rank */
+    un_vec3 *asked;         /* places of others */
+    un_tets_sampled *known; /* there */
+    un_tets_sampled *told;  /* in the order of ranks */
+    int64_t *next;          /* by rank: its next answer */
+    un_exchange *out, *back;
+} places;
+
+static void places_free(un_context *ctx, places *p)
+{
+    void *blocks[] = {p->to, p->from, p->me, p->asked, p->known, p->told, p->next};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    un_exchange_destroy(p->out);
+    un_exchange_destroy(p->back);
+}
+
+static un_status find_owners(const un_tets *mesh, places *p, const un_vec3 *x)
+{
+    un_context *ctx = mesh->ctx;
+    int32_t ranks = un_rank_count(ctx);
+    UN_ALLOC(ctx, p->to, p->count + 1);
+    UN_ALLOC(ctx, p->me, p->count + 1);
+    UN_ALLOC(ctx, p->told, p->count + 1);
+    UN_ALLOC(ctx, p->next, ranks + 1);
+    memset(p->next, 0, ((size_t)ranks + 1) * sizeof *p->next);
+    for (int64_t k = 0; k < p->count; k++) {
+        p->to[k] = un_ranks_owner(mesh->share->tree->first, ranks, un_tets_place_key(mesh, x[k]));
+        p->me[k] = un_rank(ctx);
+        p->next[p->to[k] + 1]++;
+    }
+    for (int32_t r = 0; r < ranks; r++) p->next[r + 1] += p->next[r];
+    return UN_OK;
+}
+
+static un_status need_asked(un_context *ctx, places *p)
+{
+    p->asked_count = un_exchange_count(p->out);
+    UN_ALLOC(ctx, p->from, p->asked_count + 1);
+    UN_ALLOC(ctx, p->asked, p->asked_count + 1);
+    UN_ALLOC(ctx, p->known, p->asked_count + 1);
+    return UN_OK;
+}
+
+static un_status ask_places(const un_tets *mesh, const float *field, const un_vec3 *x, places *p)
+{
+    un_context *ctx = mesh->ctx;
+    UN_TRY(un_ranks_agree(ctx, find_owners(mesh, p, x)));
+    UN_TRY(un_exchange_create_moves(ctx, p->to, p->count, &p->out));
+    UN_TRY(un_ranks_agree(ctx, need_asked(ctx, p)));
+    un_field out[2] = {{"place", x, p->asked, sizeof *x}, {"rank", p->me, p->from, sizeof *p->me}};
+    UN_TRY(un_exchange_run(p->out, out, 2));
+    for (int64_t k = 0; k < p->asked_count; k++) sample(mesh, field, p->asked[k], &p->known[k]);
+    UN_TRY(un_exchange_create_moves(ctx, p->from, p->asked_count, &p->back));
+    un_field back = {"value", p->known, p->told, sizeof *p->told};
+    return un_exchange_run(p->back, &back, 1);
+}
+
 un_status un_tets_ask(const un_tets *mesh, const float *field, const un_vec3 *x, int64_t count,
                       un_tets_sampled *answers)
 {
-    un_context *ctx = mesh->ctx;
-    const un_tree_share *tree = mesh->share->tree;
-    un_range range = un_ranks_range(ctx, count);
-    un_vec3 *all = NULL;
-    int64_t all_count = 0;
-    UN_TRY(un_ranks_list(ctx, x, count, sizeof *x, (void **)&all, &all_count));
-    un_tets_sampled *known = un_alloc_zero(ctx, (size_t)all_count + 1, sizeof *known);
-    un_status status = un_ranks_agree(ctx, known ? UN_OK : UN_ERROR_MEMORY);
-    for (int64_t k = 0; status == UN_OK && k < all_count; k++) {
-        uint64_t key = un_tets_place_key(mesh, all[k]);
-        if (un_ranks_owner(tree->first, un_rank_count(ctx), key) == un_rank(ctx))
-            sample(mesh, field, all[k], &known[k]);
-    }
-    if (status == UN_OK) {
-        un_ranks_add(ctx, &known->value, all_count * 4);
-        memcpy(answers, known + range.begin, (size_t)count * sizeof *answers);
-    }
-    un_free(ctx, known);
-    un_free(ctx, all);
+    places p = {.count = count};
+    un_status status = ask_places(mesh, field, x, &p);
+    for (int64_t k = 0; status == UN_OK && k < count; k++) answers[k] = p.told[p.next[p.to[k]]++];
+    places_free(mesh->ctx, &p);
     return status;
 }

@@ -477,15 +477,17 @@ un_status un_adaptive_fill(un_adaptive *a)
     bool liquid = a->core.def->liquid.shape != NULL;
     if (liquid) {
         UN_TRY(un_adaptive_first_mesh(a));
+        UN_TRY(un_adaptive_unshare(a));
         un_adaptive_release(a); /* the first rounds sample more evenly, and take more room */
         un_tets_init(a->core.ctx, &a->mesh.tets);
         un_octree_free(&a->mesh.tree);
-        UN_TRY(un_particles_trim(a->core.ctx, &a->markers.particles));
+        UN_TRY(un_adaptive_agree(a, un_particles_trim(a->core.ctx, &a->markers.particles)));
     }
     /* Resizing comes to rest and the surface to its shape before the first step. */
     for (int round = 0; round < START_ROUNDS; round++) {
         bool last = round == START_ROUNDS - 1;
         if (round > 0 && !last) UN_TRY(un_adaptive_resize(a));
+        if (last) UN_TRY(un_adaptive_unshare(a));
         if (round == 1) UN_TRY(un_adaptive_emit(a, 0));
         UN_TRY(un_adaptive_build_tree(a));
         UN_TRY(un_adaptive_build_mesh(a));

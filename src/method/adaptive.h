@@ -156,6 +156,10 @@ un_status un_adaptive_want_ranks(un_adaptive *a);
 void un_adaptive_ranks_free(un_adaptive *a);
 /* As un_adaptive_fill. */
 un_status un_adaptive_fill_ranks(un_adaptive *a);
+/* Over ranks, particles here are all this rank's, and follow those of the ranks before. */
+un_status un_adaptive_number(un_adaptive *a);
+/* The same after copies of others have gone. */
+un_status un_adaptive_unshare(un_adaptive *a);
 /* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
 un_status un_adaptive_share_out(un_adaptive *a);
 un_status un_adaptive_share_mesh(un_adaptive *a);

@@ -5,8 +5,8 @@
  * (particles/ranks.c). Calls are those of one rank; kernels know from the mesh and the particles
  * what is theirs. The curve is cut anew with every mesh, so work stays even.
  *
- * The first state is made by every rank alone and then shared out; so is a checkpoint. What is
- * shown is made by rank 0, from a state that it loads as from a checkpoint. */
+ * Every rank seeds the first particles of its part. A checkpoint is read by every rank and shared
+ * out. What is shown is made by rank 0, from a state that it loads as from a checkpoint. */
 #include "method/adaptive.h"
 
 #include <stdlib.h>
@@ -64,33 +64,24 @@ un_status un_adaptive_share_out(un_adaptive *a)
 
 /* ---- the first state ---- */
 
-/* A state that is not shared, filled and saved. */
-static un_status make_first(un_adaptive *first, un_context *ctx, const un_scene *scene,
-                            un_state *saved)
+un_status un_adaptive_number(un_adaptive *a)
 {
-    un_state seen;
-    UN_TRY(un_adaptive_begin(first, ctx, scene));
-    UN_TRY(un_adaptive_fill(first));
-    un_state_init(&seen, ctx);
-    un_status status = un_adaptive_save(first, &seen);
-    if (status == UN_OK) status = un_state_copy(saved, &seen);
-    un_state_free(&seen);
-    return status;
+    un_particle_share *s = a->markers.share;
+    if (!s) return UN_OK;
+    s->own = un_ranks_range(a->core.ctx, a->markers.particles.count);
+    return un_particle_share_number(s, &a->markers.particles);
+}
+
+un_status un_adaptive_unshare(un_adaptive *a)
+{
+    un_markers_drop_copies(&a->markers, NULL, 0);
+    return un_adaptive_number(a);
 }
 
 un_status un_adaptive_fill_ranks(un_adaptive *a)
 {
-    un_context *ctx = a->core.ctx;
-    un_adaptive *first = un_alloc_zero(ctx, 1, sizeof *first);
-    un_state saved;
-    un_state_init(&saved, ctx);
-    un_status status = first ? make_first(first, ctx, a->core.scene, &saved) : UN_ERROR_MEMORY;
-    if (first) un_adaptive_free(first);
-    un_free(ctx, first);
-    status = un_ranks_agree(ctx, status);
-    if (status == UN_OK) status = un_adaptive_load(a, &saved);
-    un_state_free(&saved);
-    return status;
+    begin_share(a);
+    return un_adaptive_fill(a);
 }
 
 /* ---- the mesh ---- */

@@ -19,16 +19,23 @@ static un_status seed(un_adaptive *a)
     un_seed_leaves_def def = {.tree = &a->mesh.tree,
                               .shape = a->core.def->liquid.shape,
                               .walls = a->core.walls,
-                              .velocity = a->core.def->liquid.velocity};
+                              .velocity = a->core.def->liquid.velocity,
+                              .part = a->ranks.any ? &a->ranks.tree : NULL};
     particles->count = 0;
     UN_TRY(un_particles_seed_leaves(ctx, particles, &def, &a->core.sources.ledger.start));
-    UN_TRY(un_particles_give_matter(&a->core.sources, particles, 0, &a->core.def->fluid.matter));
-    memset(particles->flags, UN_PARTICLE_CALM, (size_t)particles->count);
-    UN_TRY(un_tets_build(&a->mesh.tets, &a->core.arena, &a->mesh.tree));
+    un_status status =
+        un_particles_give_matter(&a->core.sources, particles, 0, &a->core.def->fluid.matter);
+    if (status == UN_OK) {
+        memset(particles->flags, UN_PARTICLE_CALM, (size_t)particles->count);
+        status = un_tets_build(&a->mesh.tets, &a->core.arena, &a->mesh.tree);
+    }
     un_arena_reset(&a->core.arena);
+    UN_TRY(un_adaptive_agree(a, status));
+    UN_TRY(un_adaptive_number(a));
+    UN_TRY(un_adaptive_share_mesh(a));
     UN_TRY(un_tet_walls_sample(&a->mesh.walls, &a->core.arena, &a->mesh.tets));
     un_arena_reset(&a->core.arena);
-    UN_TRY(un_adaptive_need_fields(a));
+    UN_TRY(un_adaptive_agree(a, un_adaptive_need_fields(a)));
     for (int k = 0; k < un_adaptive_pressures(a); k++)
         memset(a->node.p[k], 0, (size_t)a->mesh.tets.node_count * sizeof **a->node.p);
     UN_TRY(un_adaptive_sort(a));
@@ -49,16 +56,22 @@ un_status un_adaptive_first_mesh(un_adaptive *a)
     const un_shape *shape = a->core.def->liquid.shape;
     un_octree *tree = &a->mesh.tree;
     un_arena *arena = &a->core.arena;
+    un_context *ctx = a->core.ctx;
     UN_TRY(
         un_octree_cover(tree, arena, un_shape_bounds(shape), particle_limit(a, START_PARTICLES)));
     UN_TRY(un_octree_follow(tree, arena, shape, particle_limit(a, SHAPE_PARTICLES)));
+    if (a->ranks.any) UN_TRY(un_particles_divide_tree(ctx, arena, tree, &a->ranks.tree, shape));
+    un_arena_reset(arena);
     for (int round = 0;; round++) {
         UN_TRY(seed(a));
         /* Coarsening alone takes as many rounds as there are levels. */
-        bool done = round >= ROUNDS_MAX;
+        bool done = round >= ROUNDS_MAX, settled_ok = round >= tree->level_max;
+        const uint8_t *level = a->mesh.tets.level;
         un_status status =
-            un_particles_refine_tree(a->core.ctx, arena, tree, &a->markers, a->mesh.tets.level,
-                                     round >= tree->level_max, &done);
+            a->ranks.any
+                ? un_particles_refine_tree_ranks(ctx, arena, tree, &a->ranks.tree, &a->markers,
+                                                 level, settled_ok, &done)
+                : un_particles_refine_tree(ctx, arena, tree, &a->markers, level, settled_ok, &done);
         un_arena_reset(arena);
         if (done || status != UN_OK) return status;
     }
@@ -72,11 +85,11 @@ un_status un_adaptive_fit_surface(un_adaptive *a)
                           .shape = a->core.def->liquid.shape,
                           .walls = a->core.walls,
                           .phi = a->node.phi};
-    UN_TRY(un_surface_fit_begin(ctx, &fit));
-    un_status status = UN_OK;
+    un_status status = un_surface_fit_begin(ctx, &fit);
     for (int round = 0; round < FIT_ROUNDS && status == UN_OK; round++) {
-        un_surface_fit_move(ctx, &fit);
-        status = un_adaptive_sort(a);
+        status = un_surface_fit_move(ctx, &fit);
+        if (status == UN_OK) status = un_adaptive_unshare(a);
+        if (status == UN_OK) status = un_adaptive_sort(a);
         if (status == UN_OK) status = un_adaptive_gather(a);
         if (status == UN_OK) status = un_adaptive_level_set(a);
     }

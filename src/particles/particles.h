@@ -640,6 +640,14 @@ un_status un_particles_build_tree_ranks(un_context *ctx, un_arena *arena, un_oct
 un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *tree,
                                    const un_markers *markers, const uint8_t *level, bool settled_ok,
                                    bool *done);
+/* The same over ranks, from their own particles. */
+un_status un_particles_refine_tree_ranks(un_context *ctx, un_arena *arena, un_octree *tree,
+                                         un_tree_share *part, const un_markers *markers,
+                                         const uint8_t *level, bool settled_ok, bool *done);
+/* Every rank has all of a tree: divides it into parts of about the same work, if the leaves in the
+ * shape hold eight particles each. Afterwards a rank has its part and what is around it. */
+un_status un_particles_divide_tree(un_context *ctx, un_arena *arena, un_octree *tree,
+                                   un_tree_share *part, const un_shape *shape);
 /* Particles too small for the liquid around them become UN_PARTICLE_LANDED and ask for no leaves
  * (drops.c). found: true if there are any, so the tree must be built again. */
 un_status un_particles_part_drops(un_context *ctx, un_arena *arena, un_markers *markers,
@@ -729,6 +737,7 @@ typedef struct un_seed_leaves_def {
     const un_walls *walls;
     un_vec3 velocity;
     uint64_t stream;
+    const un_tree_share *part; /* over ranks: only this rank's leaves; volume: of all ranks */
 } un_seed_leaves_def;
 un_status un_particles_seed_leaves(un_context *ctx, un_particles *particles,
                                    const un_seed_leaves_def *def, double *volume);

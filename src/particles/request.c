@@ -161,26 +161,40 @@ static un_status find_work(un_context *ctx, un_arena *arena, const request_args 
     return UN_OK;
 }
 
+/* Work on the curve: places, ascending, and how much is there. */
+typedef struct curve_work {
+    uint64_t *key;
+    double *work;
+    int64_t count;
+} curve_work;
+
+static un_status build_parts(un_arena *arena, un_octree *tree, un_tree_share *part,
+                             const un_octree_request *wanted, const curve_work *work)
+{
+    un_context *ctx = tree->ctx;
+    uint64_t *cut = un_arena_alloc(arena, (size_t)un_rank_count(ctx), sizeof *cut);
+    int32_t bits = 1;
+    UN_TRY(un_ranks_agree(ctx, cut ? UN_OK : UN_ERROR_MEMORY));
+    for (int axis = 0; axis < 3; axis++)
+        while ((tree->n[axis] - 1) >> bits) bits++;
+    UN_TRY(un_ranks_cut(ctx, cut, work->key, work->work, work->count, 3 * bits));
+    return un_octree_build_ranks(tree, part, arena, wanted, cut);
+}
+
 un_status un_particles_build_tree_ranks(un_context *ctx, un_arena *arena, un_octree *tree,
                                         un_tree_share *part, const un_particles *particles)
 {
     request_args a = {
         .particles = particles, .tree = tree, .wishes = un_leaf_wishes_make(particles, tree)};
     un_octree_request wanted;
-    uint64_t *key = NULL, *cut = un_arena_alloc(arena, (size_t)un_rank_count(ctx), sizeof *cut);
-    double *work = NULL;
-    int64_t count = 0;
-    int32_t bits = 1;
-    un_status status = cut ? begin_request(&a, arena, &wanted) : UN_ERROR_MEMORY;
+    curve_work work = {0};
+    un_status status = begin_request(&a, arena, &wanted);
     if (status == UN_OK) {
         un_parallel_for(ctx, particles->count, 2048, request, &a);
-        status = find_work(ctx, arena, &a, &key, &work, &count);
+        status = find_work(ctx, arena, &a, &work.key, &work.work, &work.count);
     }
     UN_TRY(un_ranks_agree(ctx, status));
-    for (int axis = 0; axis < 3; axis++)
-        while ((tree->n[axis] - 1) >> bits) bits++;
-    UN_TRY(un_ranks_cut(ctx, cut, key, work, count, 3 * bits));
-    return un_octree_build_ranks(tree, part, arena, &wanted, cut);
+    return build_parts(arena, tree, part, &wanted, &work);
 }
 
 /* ---- before the first step ---- */
@@ -212,4 +226,55 @@ un_status un_particles_refine_tree(un_context *ctx, un_arena *arena, un_octree *
     double changes = un_parallel_sum(ctx, markers->particles.count, wish, &a);
     *done = *done || (changes == 0 && settled_ok);
     return *done ? UN_OK : un_octree_build(tree, arena, &wanted);
+}
+
+un_status un_particles_refine_tree_ranks(un_context *ctx, un_arena *arena, un_octree *tree,
+                                         un_tree_share *part, const un_markers *markers,
+                                         const uint8_t *level, bool settled_ok, bool *done)
+{
+    un_part own = un_markers_own(markers);
+    un_particles mine = un_particles_part(&markers->particles, own);
+    un_tet_bins bins = {.tet = markers->bins.tet + own.begin};
+    request_args a = {.particles = &mine, .tree = tree, .now = level, .bins = &bins};
+    un_octree_request wanted;
+    curve_work work = {0};
+    double changes = 0;
+    un_status status = begin_request(&a, arena, &wanted);
+    if (status == UN_OK) {
+        changes = un_parallel_sum(ctx, mine.count, wish, &a);
+        status = find_work(ctx, arena, &a, &work.key, &work.work, &work.count);
+    }
+    UN_TRY(un_ranks_agree(ctx, status));
+    *done = *done || (un_ranks_max(ctx, changes) == 0 && settled_ok);
+    return *done ? UN_OK : build_parts(arena, tree, part, &wanted, &work);
+}
+
+/* Ranks divide the leaves evenly to ask for them, and then by work. */
+static un_status ask_for_leaves(un_arena *arena, const un_octree *tree, const un_shape *shape,
+                                un_octree_request *wanted, curve_work *work)
+{
+    un_part leaves = un_ranks_even(tree->ctx, tree->leaf_count);
+    int64_t count = leaves.end - leaves.begin;
+    UN_TRY(un_octree_request_leaves(wanted, arena, tree, tree->key + leaves.begin,
+                                    tree->level + leaves.begin, count));
+    *work = (curve_work){un_arena_alloc(arena, (size_t)count + 1, sizeof *work->key),
+                         un_arena_alloc(arena, (size_t)count + 1, sizeof *work->work), count};
+    if (!work->key || !work->work) return UN_ERROR_MEMORY;
+    for (int64_t k = 0; k < count; k++) {
+        int32_t leaf = (int32_t)(leaves.begin + k);
+        double half = 0.5 * un_octree_size(tree, tree->level[leaf]);
+        un_vec3 middle = un_add(un_octree_corner(tree, leaf), un_v3(half, half, half));
+        work->key[k] = tree->key[leaf];
+        work->work[k] = LEAF_WORK + (un_shape_distance(shape, middle) < 0 ? 8 : 0);
+    }
+    return UN_OK;
+}
+
+un_status un_particles_divide_tree(un_context *ctx, un_arena *arena, un_octree *tree,
+                                   un_tree_share *part, const un_shape *shape)
+{
+    un_octree_request wanted;
+    curve_work work = {0};
+    UN_TRY(un_ranks_agree(ctx, ask_for_leaves(arena, tree, shape, &wanted, &work)));
+    return build_parts(arena, tree, part, &wanted, &work);
 }

@@ -8,6 +8,7 @@ typedef struct leaves_args {
     const un_seed_leaves_def *def;
     un_fill fill;
     un_fill_pass pass; /* by leaf */
+    int32_t first;     /* leaf */
 } leaves_args;
 
 /* Stores the particles of a leaf from `at` on; returns their number. */
@@ -41,7 +42,7 @@ static void seed_blocks(void *arg, int64_t begin, int64_t end)
 {
     leaves_args *a = arg;
     int64_t *first = a->pass.begin + begin / LEAF_BLOCK, at = a->pass.particles ? *first : 0;
-    for (int64_t leaf = begin; leaf < end; leaf++) at += seed_leaf(a, (int32_t)leaf, at);
+    for (int64_t leaf = begin; leaf < end; leaf++) at += seed_leaf(a, a->first + (int32_t)leaf, at);
     if (!a->pass.particles) *first = at;
 }
 
@@ -50,7 +51,16 @@ un_status un_particles_seed_leaves(un_context *ctx, un_particles *particles,
 {
     leaves_args a = {.def = def,
                      .fill = {def->shape, def->walls, def->tree->size, def->tree->dim, -INFINITY}};
-    a.pass = (un_fill_pass){
-        .count = def->tree->leaf_count, .grain = LEAF_BLOCK, .body = seed_blocks, .arg = &a};
-    return un_fill_append(ctx, particles, &a.pass, volume);
+    const un_tree_share *part = def->part;
+    int64_t count = part ? part->end - part->begin : def->tree->leaf_count, old = particles->count;
+    a.first = part ? part->begin : 0;
+    a.pass = (un_fill_pass){.count = count, .grain = LEAF_BLOCK, .body = seed_blocks, .arg = &a};
+    un_status status = un_fill_append(ctx, particles, &a.pass, volume);
+    if (!part) return status;
+    UN_TRY(un_ranks_agree(ctx, status));
+    *volume = 0; /* added up as by one rank: one after the other */
+    un_ranks_begin_turn(ctx, volume, sizeof *volume);
+    for (int64_t q = old; q < particles->count; q++) *volume += particles->volume[q];
+    un_ranks_end_turn(ctx, volume, sizeof *volume);
+    return UN_OK;
 }

@@ -245,7 +245,7 @@ typedef struct un_surface_fit {
     float *bent;      /* at nodes: how much that distance's gradient varies around them */
 } un_surface_fit;
 un_status un_surface_fit_begin(un_context *ctx, un_surface_fit *fit);
-void un_surface_fit_move(un_context *ctx, un_surface_fit *fit);
+un_status un_surface_fit_move(un_context *ctx, un_surface_fit *fit);
 void un_surface_fit_end(un_context *ctx, un_surface_fit *fit);
 
 /* The same on leaves (leaf_fit.c). End after a begin that failed, too. */
