@@ -417,6 +417,16 @@ static int32_t row_at(const void *arg, uint64_t key)
     return p->begin == p->end || key > p->last || key < p->least ? -1 : find_own(p, key);
 }
 
+/* On a grid, places within a step of the row's are all between this rank's. */
+static bool is_far_inside(const geometric *p, int32_t i)
+{
+    const un_sites *sites = &p->amg->sites;
+    uint64_t nx = (uint64_t)sites->size[0], ny = (uint64_t)sites->size[1];
+    if (sites->kind != UN_SITES_GRID || p->scale[i] > SCALE_MAX) return false;
+    uint64_t most = (1 + nx * (1 + ny)) << p->scale[i];
+    return p->place[i] >= p->least + most && p->place[i] + most <= p->last;
+}
+
 /* Asks for the rows at all places that own rows may take their values from. */
 static un_status ask_for_rows(geometric *p, un_amg_query *query)
 {
@@ -426,7 +436,8 @@ static un_status ask_for_rows(geometric *p, un_amg_query *query)
     for (int64_t i = p->begin; i < p->end; i++) {
         point at, to;
         int32_t d[3];
-        if (p->level->aggregate[i] == UN_AMG_OUT || !step_of(p, (int32_t)i, &at, d)) continue;
+        if (p->level->aggregate[i] == UN_AMG_OUT || is_far_inside(p, (int32_t)i)) continue;
+        if (!step_of(p, (int32_t)i, &at, d)) continue;
         for (int f = 0; f < 8; f++) {
             bool same = true, changed = true;
             for (int a = 0; a < 3; a++) {

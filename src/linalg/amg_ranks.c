@@ -43,12 +43,13 @@ static bool is_own(const un_amg_level *level, int32_t i)
 
 /* ---- rows around own ones ---- */
 
-static un_status share_graph(un_halo *halo, const un_amg_graph *g)
+static un_status share_graph(un_halo *halo, const un_amg_graph *g, const un_layered *with,
+                             int32_t with_count)
 {
     un_layered entries[2] = {{(int32_t *)g->col, sizeof *g->col},
                              {(float *)g->val, sizeof *g->val}};
     if (g->val_a) entries[1] = (un_layered){(double *)g->val_a, sizeof *g->val_a};
-    return un_halo_share_rows(halo, (int32_t *)g->row, entries, 2);
+    return un_halo_share_rows(halo, (int32_t *)g->row, entries, 2, with, with_count);
 }
 
 static un_status list_columns(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
@@ -80,14 +81,14 @@ un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
         UN_TRY(
             un_halo_create(ctx, level->cut, level->beside.id, level->beside.count, &level->near));
     }
-    UN_TRY(share_graph(level->near, g));
-    un_halo_share(level->near, amg->place[l % 2], sizeof *amg->place[0]);
-    un_halo_share(level->near, amg->scale_of[l % 2], sizeof *amg->scale_of[0]);
+    un_layered where[2] = {{amg->place[l % 2], sizeof *amg->place[0]},
+                           {amg->scale_of[l % 2], sizeof *amg->scale_of[0]}};
+    UN_TRY(share_graph(level->near, g, where, 2));
     for (int64_t k = 0; status == UN_OK && k < level->beside.count; k++)
         status = list_columns(amg, level, g, level->beside.id[k], &level->beside, &second);
     un_ids_sort(&second);
     if (status == UN_OK) status = un_halo_create(ctx, level->cut, second.id, second.count, &halo);
-    if (status == UN_OK) status = share_graph(halo, g);
+    if (status == UN_OK) status = share_graph(halo, g, NULL, 0);
     un_halo_destroy(halo);
     un_free(ctx, second.id);
     return status;
@@ -201,11 +202,13 @@ static un_status know_more(un_amg *amg, const un_amg_level *level, const un_amg_
     *any = un_ranks_total(ctx, rows->count) > 0;
     if (!*any) return UN_OK;
     UN_TRY(un_halo_create(ctx, level->cut, rows->id, rows->count, &halo));
-    un_halo_share(halo, w->aggregate, sizeof *w->aggregate);
-    un_halo_share(halo, w->other, sizeof *w->other);
-    un_halo_share(halo, w->excess, sizeof *w->excess);
-    un_halo_share(halo, w->diagonal, sizeof *w->diagonal);
+    un_layered fields[4] = {{w->aggregate, sizeof *w->aggregate},
+                            {w->other, sizeof *w->other},
+                            {w->excess, sizeof *w->excess},
+                            {w->diagonal, sizeof *w->diagonal}};
+    un_status status = un_halo_share_fields(halo, fields, 4);
     un_halo_destroy(halo);
+    UN_TRY(status);
     for (int64_t k = 0; k < rows->count; k++) UN_TRY(un_ids_add(ctx, known, rows->id[k]));
     un_ids_sort(known);
     return UN_OK;
@@ -354,10 +357,10 @@ un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot
         if (c < first[me] || c >= first[me + 1]) UN_TRY_DONE(un_ids_add(ctx, &ids, (int32_t)c));
     UN_TRY_DONE(un_halo_create(ctx, first, ids.id, ids.count, &level->down));
     un_layered entries[2] = {{full->col, sizeof *full->col}, {full->val, sizeof *full->val}};
-    UN_TRY_DONE(un_halo_share_rows(level->down, full->row, entries, 2));
-    un_halo_share(level->down, full->excess, sizeof *full->excess);
-    un_halo_share(level->down, amg->place[slot], sizeof *amg->place[slot]);
-    un_halo_share(level->down, amg->scale_of[slot], sizeof *amg->scale_of[slot]);
+    un_layered with[3] = {{full->excess, sizeof *full->excess},
+                          {amg->place[slot], sizeof *amg->place[slot]},
+                          {amg->scale_of[slot], sizeof *amg->scale_of[slot]}};
+    UN_TRY_DONE(un_halo_share_rows(level->down, full->row, entries, 2, with, 3));
     if (next->cut) status = un_amg_list_parents(amg, l);
 done:
     un_free(ctx, first);

@@ -69,8 +69,8 @@ static un_status list_pairs(un_context *ctx, const un_csr *a, un_part own, const
     size_t room = 0;
     int64_t count = 0;
     for (int64_t i = own.begin; i < own.end; i++)
-        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++) {
-            if (a->col[k] >= own.begin || a->val[k] == 0) continue;
+        for (int32_t k = a->row[i]; k < a->row[i + 1] && a->col[k] < own.begin; k++) {
+            if (a->val[k] == 0) continue;
             pair p = {root[i], root[a->col[k]]};
             if (count > 0 && compare_pairs(&p, &(*pairs)[count - 1]) == 0) continue;
             UN_TRY(un_array_reserve(ctx, (void **)pairs, &room, (size_t)count + 1, sizeof p));

@@ -56,10 +56,13 @@ static un_status list_missing(un_context *ctx, un_ids *ids, un_part want, un_par
 static un_status list_columns(un_context *ctx, un_ids *ids, const un_csr *a, un_part rows,
                               un_part have)
 {
-    for (int64_t i = rows.begin; i < rows.end; i++)
-        for (int32_t k = a->row[i]; k < a->row[i + 1]; k++)
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+        int32_t first = a->row[i], last = a->row[i + 1] - 1; /* columns ascend */
+        if (a->col[first] >= have.begin && a->col[last] < have.end) continue;
+        for (int32_t k = first; k <= last; k++)
             if (a->col[k] < have.begin || a->col[k] >= have.end)
                 UN_TRY(un_ids_add(ctx, ids, a->col[k]));
+    }
     return UN_OK;
 }
 
@@ -124,7 +127,9 @@ static void find_places(void *arg, int64_t from, int64_t to)
     }
 }
 
-static un_status move_places(un_spread *s, const un_system *system)
+/* Finds own places, and adds them to what goes with the rows. */
+static un_status list_places(un_spread *s, const un_system *system, un_layered *with,
+                             int32_t *with_count)
 {
     size_t n = (size_t)system->a->n;
     if (!system->sites || system->sites->kind == UN_SITES_NONE) return UN_OK;
@@ -133,8 +138,8 @@ static un_status move_places(un_spread *s, const un_system *system)
     places p = {s, system->sites};
     un_parallel_part(s->ctx, part_of(s->first, un_rank(s->ctx)), un_block_grain((int64_t)n),
                      find_places, &p);
-    un_halo_share(s->shift, s->place, sizeof *s->place);
-    un_halo_share(s->shift, s->scale, sizeof *s->scale);
+    with[(*with_count)++] = (un_layered){s->place, sizeof *s->place};
+    with[(*with_count)++] = (un_layered){s->scale, sizeof *s->scale};
     return UN_OK;
 }
 
@@ -143,9 +148,10 @@ static un_status move_rows(un_spread *s, const un_system *system, double *x)
 {
     const un_csr *a = system->a;
     un_layered entries[2] = {{a->col, sizeof *a->col}, {a->val, sizeof *a->val}};
-    UN_TRY(un_halo_share_rows(s->shift, a->row, entries, 2));
-    un_halo_share(s->shift, x, sizeof *x);
-    return move_places(s, system);
+    un_layered with[3] = {{x, sizeof *x}};
+    int32_t with_count = 1;
+    UN_TRY(list_places(s, system, with, &with_count));
+    return un_halo_share_rows(s->shift, a->row, entries, 2, with, with_count);
 }
 
 void un_spread_load(un_spread *s, double *r, const double *b)

@@ -26,8 +26,10 @@ typedef struct un_uniform_ranks {
     int32_t (*takers)[3]; /* by layer of cells: the rank of its particles, and those with copies */
     int64_t total;        /* particles of all ranks */
     int64_t *block_first; /* by block along the curve: the id of its first particle; one more */
+    bool counted;         /* block_first is that of the last sort */
     int32_t *block_owner; /* its rank */
-    uint32_t *id, id_end; /* of own particles, between the transfer to the grid and sorting */
+    uint32_t *id, id_end; /* of own particles, between the transfer to the grid and sorting; they
+                           * ascend only where bodies ask for sums */
     un_exchange *halo;    /* copies of particles, and where they lie */
     int32_t *slot, slot_count;
     un_particles arrived; /* from other ranks */

@@ -61,22 +61,30 @@ static un_status need_arrived(un_uniform *s, int64_t count)
                          sizeof *r->arrived_id);
 }
 
+/* The order of ids, from the arena; NULL: they ascend. */
+static un_status find_id_order(un_uniform *s, const uint32_t *id, int64_t count, int32_t **order)
+{
+    bool sorted = true;
+    int32_t bits = 1;
+    *order = NULL;
+    for (int64_t i = 1; i < count && sorted; i++) sorted = id[i - 1] < id[i];
+    if (sorted) return UN_OK;
+    *order = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof **order);
+    if (!*order) return UN_ERROR_MEMORY;
+    while (bits < 32 && s->ranks.id_end >> bits) bits++;
+    return un_parallel_sort(s->core.ctx, &s->core.arena, *order, id, count, bits);
+}
+
 /* Puts what arrived into the order of ids. */
-static un_status order_by_id(un_uniform *s, uint32_t id_end)
+static un_status order_by_id(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
     un_particles *p = &r->arrived;
-    bool sorted = true;
-    int32_t bits = 1;
-    for (int32_t i = 1; i < p->count && sorted; i++)
-        sorted = r->arrived_id[i - 1] < r->arrived_id[i];
-    if (sorted) return UN_OK;
-    size_t n = (size_t)p->count + 1;
-    int32_t *order = un_arena_alloc(&s->core.arena, n, sizeof *order);
-    uint32_t *id = un_arena_alloc(&s->core.arena, n, sizeof *id);
-    if (!order || !id) return UN_ERROR_MEMORY;
-    while (bits < 32 && id_end >> bits) bits++;
-    UN_TRY(un_parallel_sort(s->core.ctx, &s->core.arena, order, r->arrived_id, p->count, bits));
+    int32_t *order;
+    UN_TRY(find_id_order(s, r->arrived_id, p->count, &order));
+    if (!order) return UN_OK;
+    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *id);
+    if (!id) return UN_ERROR_MEMORY;
     un_particles_reorder(s->core.ctx, p, order);
     memcpy(id, r->arrived_id, (size_t)p->count * sizeof *id);
     for (int32_t i = 0; i < p->count; i++) r->arrived_id[i] = id[order[i]];
@@ -156,6 +164,7 @@ static un_status number_blocks(un_uniform *s)
     for (int32_t n = 0; n < b->block_count; n++)
         r->block_first[n + 1] = r->block_first[n] + (int64_t)count[n];
     r->total = r->block_first[b->block_count];
+    r->counted = true;
     return UN_OK;
 }
 
@@ -262,24 +271,59 @@ typedef struct leave_args {
     const un_uniform *s;
     uint8_t *leaves;
     int32_t me;
+    double low, high; /* places across the slabs: who is between stays, alone */
 } leave_args;
 
 /* What becomes of a particle: it stays, alone or with copies elsewhere, or is gone. */
 enum { STAYS, IS_COPIED, IS_GONE };
 
+static uint8_t leaves(const leave_args *a, int64_t q)
+{
+    const int32_t *t = a->s->ranks.takers[un_uniform_layer_of(a->s, &a->s->particles, q)];
+    bool here = t[0] == a->me, copied = false;
+    for (int n = 1; n < 3; n++) {
+        if (t[n] < 0 || !takes(a->s, q, t[n])) continue;
+        here |= t[n] == a->me;
+        copied = true;
+    }
+    return !here ? IS_GONE : t[0] == a->me && !copied ? STAYS : IS_COPIED;
+}
+
+/* Nearly all stay: the first loop, of which compilers make vectors, finds the others. */
 static void find_leaving(void *arg, int64_t begin, int64_t end)
 {
     const leave_args *a = arg;
-    for (int64_t q = begin; q < end; q++) {
-        const int32_t *t = a->s->ranks.takers[un_uniform_layer_of(a->s, &a->s->particles, q)];
-        bool here = t[0] == a->me, copied = false;
-        for (int n = 1; n < 3; n++) {
-            if (t[n] < 0 || !takes(a->s, q, t[n])) continue;
-            here |= t[n] == a->me;
-            copied = true;
-        }
-        a->leaves[q] = !here ? IS_GONE : t[0] == a->me && !copied ? STAYS : IS_COPIED;
+    const double *x = a->s->particles.x[a->s->core.grid.dim - 1], low = a->low, high = a->high;
+    uint8_t *restrict to = a->leaves;
+    for (int64_t q = begin; q < end; q++) to[q] = !((x[q] > low) & (x[q] < high));
+    for (int64_t q = begin; q < end; q++)
+        if (to[q]) to[q] = leaves(a, q);
+}
+
+/* Between these a particle is more than the layers of copies away from other slabs; at the ends of
+ * the grid there are none. */
+static void find_middle(const un_uniform *s, leave_args *a)
+{
+    const un_grid *g = &s->core.grid;
+    int axis = g->dim - 1;
+    double origin = axis == 1 ? g->origin.y : g->origin.z;
+    un_part own = un_slabs_part(s->ranks.slabs, 0);
+    int64_t far = UN_UNIFORM_HALO + 1;
+    a->low = own.begin == 0 ? -INFINITY : origin + g->h * (double)(own.begin + far);
+    a->high = own.end == g->n[axis] ? INFINITY : origin + g->h * (double)(own.end - far);
+    if (own.begin == own.end) a->low = INFINITY;
+}
+
+/* The next particle from q on that does not stay as it is. */
+static int32_t next_leaving(const uint8_t *leaves, int32_t q, int32_t count)
+{
+    uint64_t eight;
+    for (; q + 8 <= count; q += 8) {
+        memcpy(&eight, leaves + q, sizeof eight);
+        if (eight) break;
     }
+    while (q < count && leaves[q] == STAYS) q++;
+    return q;
 }
 
 /* The list of what goes to other ranks, and of what is gone from here. */
@@ -288,20 +332,20 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
     const un_particles *p = &s->particles;
     int32_t me = un_rank(s->core.ctx), count = 0, *list_gone;
     int64_t moved = 0;
-    leave_args a = {s, un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1), me};
+    leave_args a = {s, un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1), me, 0, 0};
     if (!a.leaves) return UN_ERROR_MEMORY;
+    find_middle(s, &a);
     un_parallel_for(s->core.ctx, p->count, 16384, find_leaving, &a);
     *gone = (un_bins_gone){0};
-    for (int32_t q = 0; q < p->count; q++) {
-        count += a.leaves[q] != STAYS;
+    for (int32_t q = 0; (q = next_leaving(a.leaves, q, p->count)) < p->count; q++) {
+        count++;
         gone->count += a.leaves[q] == IS_GONE;
     }
     UN_TRY(begin_list(s, l, 3 * (int64_t)count));
     gone->list = list_gone =
         un_arena_alloc(&s->core.arena, (size_t)gone->count + 1, sizeof *list_gone);
     if (!list_gone) return UN_ERROR_MEMORY;
-    for (int32_t q = 0; q < p->count; q++) {
-        if (a.leaves[q] == STAYS) continue;
+    for (int32_t q = 0; (q = next_leaving(a.leaves, q, p->count)) < p->count; q++) {
         const int32_t *takers = s->ranks.takers[un_uniform_layer_of(s, p, q)];
         if (takers[0] != me) add_to_list(l, q, takers[0]);
         for (int n = 1; n < 3; n++)
@@ -384,15 +428,55 @@ un_status un_uniform_list_own(un_uniform *s, int32_t **order, int32_t *count)
     return UN_OK;
 }
 
+/* Particles of the n-th block along the curve; none if it is not here. */
+static un_part particles_of(const un_bins *b, int32_t n)
+{
+    int32_t block = b->order[n];
+    if (b->rank[block] == b->held_count) return (un_part){0, 0};
+    const int32_t *first = b->begin + (int64_t)b->rank[block] * b->block_cells;
+    return (un_part){first[0], first[b->block_cells]};
+}
+
+/* The last particles go to the places of copies: blocks of other ranks. */
+static void fill_places_of_copies(un_uniform *s)
+{
+    const un_bins *b = s->bins;
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &s->particles;
+    int32_t me = un_rank(s->core.ctx), own = 0, last = b->block_count - 1;
+    for (int32_t n = 0; n < b->block_count; n++) {
+        un_part in = particles_of(b, n);
+        if (r->block_owner[n] != me) continue;
+        for (int64_t q = in.begin; q < in.end; q++)
+            r->id[q] = (uint32_t)(r->block_first[n] + q - in.begin);
+        own += (int32_t)(in.end - in.begin);
+    }
+    un_part from = {0, 0}; /* own particles that are left of the last blocks */
+    for (int32_t n = 0; n < b->block_count; n++) {
+        un_part to = particles_of(b, n);
+        if (r->block_owner[n] == me) continue;
+        for (int64_t q = to.begin; q < un_min64(to.end, own); q++) {
+            for (; from.begin == from.end; last--)
+                if (r->block_owner[last] == me) from = particles_of(b, last);
+            un_particle_copy(p, (int32_t)q, (int32_t)--from.end);
+            r->id[q] = r->id[from.end];
+        }
+    }
+    p->count = own;
+}
+
 un_status un_uniform_ranks_drop(un_uniform *s)
 {
     int32_t *order, count;
-    UN_TRY(un_uniform_list_own(s, &order, &count));
-    un_particles_take(s->core.ctx, &s->particles, order, count);
+    if (s->core.bodies->free_count > 0) { /* sums are made in the order of ids */
+        UN_TRY(un_uniform_list_own(s, &order, &count));
+        un_particles_take(s->core.ctx, &s->particles, order, count);
+        un_arena_reset(&s->core.arena);
+    } else
+        fill_places_of_copies(s);
     s->ranks.id_end = (uint32_t)s->ranks.total;
     un_exchange_destroy(s->ranks.halo); /* messages take room */
     s->ranks.halo = NULL;
-    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 
@@ -535,18 +619,40 @@ static un_status send_to_all(un_uniform *s, const int32_t *index, int64_t count)
     for (int64_t i = 0; i < count; i++)
         for (int32_t n = 0; n < ranks; n++) add_to_list(&l, index[i], n);
     UN_TRY(send_list(s, &l, s->ranks.id));
-    return order_by_id(s, s->ranks.id_end);
+    return order_by_id(s);
+}
+
+/* Particles of sheets and threads in the order of ids, from the arena. */
+static un_status list_thin(un_uniform *s, int32_t **thin, int64_t *thin_count)
+{
+    const un_particles *p = &s->particles;
+    int64_t count = 0, at = 0;
+    int32_t *order;
+    for (int32_t q = 0; q < p->count; q++) count += (p->flags[q] & UN_PARTICLE_THIN) != 0;
+    int32_t *index = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *index);
+    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *id);
+    if (!index || !id) return UN_ERROR_MEMORY;
+    for (int32_t q = 0; q < p->count; q++)
+        if (p->flags[q] & UN_PARTICLE_THIN) {
+            index[at] = q;
+            id[at++] = s->ranks.id[q];
+        }
+    *thin = index;
+    *thin_count = count;
+    UN_TRY(find_id_order(s, id, count, &order));
+    if (!order) return UN_OK;
+    for (int64_t i = 0; i < count; i++) order[i] = index[order[i]];
+    *thin = order;
+    return UN_OK;
 }
 
 un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def)
 {
     un_uniform_ranks *r = &s->ranks;
     un_particles *p = &s->particles;
-    int32_t *index = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *index);
-    int64_t count = 0, at = 0;
-    if (!index) return UN_ERROR_MEMORY;
-    for (int32_t q = 0; q < p->count; q++)
-        if (p->flags[q] & UN_PARTICLE_THIN) index[count++] = q;
+    int32_t *index;
+    int64_t count, at = 0;
+    UN_TRY(list_thin(s, &index, &count));
     UN_TRY(send_to_all(s, index, count));
     UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &r->arrived, def, NULL));
     for (int32_t i = 0; i < r->arrived.count && at < count; i++) {

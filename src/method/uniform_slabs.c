@@ -109,6 +109,7 @@ static un_status create_slabs(un_uniform *s, const double *work)
                un_rank_count(ctx), layers, UN_BLOCK, un_rank_count(ctx) - units);
     un_arena_reset(&s->core.arena);
     s->core.grid.slabs = s->ranks.slabs;
+    s->ranks.counted = false;
     return UN_OK;
 }
 
@@ -238,20 +239,23 @@ static int32_t list_fields(const un_uniform *s, un_layered fields[10])
     return count;
 }
 
+/* By the particles of the last step: all ranks know how many each block had. */
+static void add_particles(const un_uniform *s, double *work)
+{
+    const un_bins *b = s->bins;
+    for (int32_t n = 0; n < b->block_count; n++)
+        work[un_bins_layers(b, b->order[n]).begin / UN_BLOCK] +=
+            (double)(s->ranks.block_first[n + 1] - s->ranks.block_first[n]);
+}
+
 un_status un_uniform_recut(un_uniform *s)
 {
-    un_particles *p = &s->particles;
     un_layered fields[10];
     double *work;
     bool changed;
-    int32_t units = (s->ranks.slabs->layer_count + UN_BLOCK - 1) / UN_BLOCK;
-    double *mine = un_arena_alloc(&s->core.arena, (size_t)units, sizeof *mine);
-    if (!mine) return UN_ERROR_MEMORY;
+    if (!s->ranks.counted) return UN_OK; /* they have just been cut */
     UN_TRY(begin_work(s, &work));
-    memset(mine, 0, (size_t)units * sizeof *mine);
-    for (int32_t q = 0; q < p->count; q++) mine[un_uniform_layer_of(s, p, q) / UN_BLOCK] += 1;
-    un_ranks_add(s->core.ctx, mine, units); /* whole numbers */
-    for (int32_t u = 0; u < units; u++) work[u] += mine[u];
+    add_particles(s, work);
     int32_t count = list_fields(s, fields);
     UN_TRY(un_slabs_recut(s->ranks.slabs, work, RECUT_GAIN, fields, count, &changed));
     un_arena_reset(&s->core.arena);

@@ -289,6 +289,13 @@ static void confine(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The answer, and which rows have let go. */
+static un_status share_free(un_pressure *pr)
+{
+    un_layered fields[2] = {{pr->x, sizeof *pr->x}, {pr->free, sizeof *pr->free}};
+    return un_halo_share_fields(pr->beside, fields, 2);
+}
+
 static un_status solve_set(args *s, const un_sites *sites, double tolerance,
                            int32_t iteration_limit, un_solve_report *report)
 {
@@ -310,8 +317,7 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
         system.again = pr->again = false; /* its rows have changed */
         UN_TRY(un_pressure_need_set(pr));
         over_rows(s, set_values);
-        un_halo_share(pr->beside, pr->x, sizeof *pr->x);
-        un_halo_share(pr->beside, pr->free, sizeof *pr->free);
+        UN_TRY(share_free(pr));
         over_rows(s, confine);
         a.val = pr->set_val;
         system.b = pr->set_rhs;
@@ -383,7 +389,7 @@ un_status un_pressure_solve(un_pressure *pr, const un_sites *sites, double toler
                             un_solve_report *report)
 {
     UN_TRY(solve_sets(pr, sites, tolerance, iteration_limit, rule, report));
+    if (pr->free_count > 0) return share_free(pr);
     un_halo_share(pr->beside, pr->x, sizeof *pr->x);
-    if (pr->free_count > 0) un_halo_share(pr->beside, pr->free, sizeof *pr->free);
     return UN_OK;
 }

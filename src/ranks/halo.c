@@ -12,7 +12,8 @@ struct un_halo {
     un_mail *out, *in;             /* to and from ranks with elements */
     int32_t out_ranks, in_ranks;
     int64_t out_total, in_total;
-    char *out_room, *in_room; /* UN_HALO_SIZE for each element */
+    char *out_room, *in_room; /* UN_HALO_SIZE for each element, or more */
+    size_t out_bytes, in_bytes;
 };
 
 void un_halo_destroy(un_halo *h)
@@ -75,6 +76,12 @@ static void run(un_halo *h)
     ranks->sent.messages += h->out_ranks;
 }
 
+static un_status need_room(un_halo *h, size_t out, size_t in)
+{
+    UN_TRY(un_array_need(h->ctx, (void **)&h->out_room, &h->out_bytes, out + 1, 1));
+    return un_array_need(h->ctx, (void **)&h->in_room, &h->in_bytes, in + 1, 1);
+}
+
 /* Those who want elements say which: the way back. */
 static un_status take_requests(un_halo *h)
 {
@@ -85,9 +92,8 @@ static un_status take_requests(un_halo *h)
     un_link_swap(h->out_count, h->in_count);
     for (int32_t r = 0; r < count; r++) h->out_total += h->out_count[r];
     h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
-    h->out_room = un_alloc(ctx, (size_t)h->out_total + 1, UN_HALO_SIZE);
-    h->in_room = un_alloc(ctx, (size_t)h->in_total + 1, UN_HALO_SIZE);
-    if (!h->out_index || !h->out_room || !h->in_room) return UN_ERROR_MEMORY;
+    if (!h->out_index) return UN_ERROR_MEMORY;
+    UN_TRY(need_room(h, (size_t)h->out_total * UN_HALO_SIZE, (size_t)h->in_total * UN_HALO_SIZE));
     size_t size = sizeof *h->out_index;
     h->out_ranks = address(h->out, h->out_count, count, (char *)h->out_index, size);
     h->in_ranks = address(h->in, h->in_count, count, (char *)h->in_index, size);
@@ -121,31 +127,26 @@ un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *w
 #define PLACE(type, from)                                                                          \
     for (int64_t k = 0; k < total; k++) ((type *)array)[index[k]] = ((const type *)(from))[k]
 
-static void pack(const un_halo *h, const void *array, size_t size)
+static void pack(char *to, const void *array, const int32_t *index, int64_t total, size_t size)
 {
-    const int32_t *index = h->out_index;
-    int64_t total = h->out_total;
     if (size == 8)
-        COPY(uint64_t, h->out_room);
+        COPY(uint64_t, to);
     else if (size == 4)
-        COPY(uint32_t, h->out_room);
+        COPY(uint32_t, to);
     else
         for (int64_t k = 0; k < total; k++)
-            memcpy(h->out_room + (size_t)k * size, (const char *)array + (size_t)index[k] * size,
-                   size);
+            memcpy(to + (size_t)k * size, (const char *)array + (size_t)index[k] * size, size);
 }
 
-static void unpack(const un_halo *h, void *array, size_t size)
+static void unpack(const char *from, void *array, const int32_t *index, int64_t total, size_t size)
 {
-    const int32_t *index = h->in_index;
-    int64_t total = h->in_total;
     if (size == 8)
-        PLACE(uint64_t, h->in_room);
+        PLACE(uint64_t, from);
     else if (size == 4)
-        PLACE(uint32_t, h->in_room);
+        PLACE(uint32_t, from);
     else
         for (int64_t k = 0; k < total; k++)
-            memcpy((char *)array + (size_t)index[k] * size, h->in_room + (size_t)k * size, size);
+            memcpy((char *)array + (size_t)index[k] * size, from + (size_t)k * size, size);
 }
 
 void un_halo_share(un_halo *h, void *array, size_t size)
@@ -155,61 +156,97 @@ void un_halo_share(un_halo *h, void *array, size_t size)
     int32_t count = un_rank_count(h->ctx);
     address(h->out, h->out_count, count, h->out_room, size);
     address(h->in, h->in_count, count, h->in_room, size);
-    pack(h, array, size);
+    pack(h->out_room, array, h->out_index, h->out_total, size);
     run(h);
-    unpack(h, array, size);
+    unpack(h->in_room, array, h->in_index, h->in_total, size);
+}
+
+/* ---- several arrays in one message ---- */
+
+static void move_fields(const un_halo *h, const un_layered *fields, int32_t count, bool in)
+{
+    const int64_t *counts = in ? h->in_count : h->out_count;
+    const int32_t *index = in ? h->in_index : h->out_index;
+    char *room = in ? h->in_room : h->out_room;
+    for (int32_t r = 0; r < un_rank_count(h->ctx); index += counts[r], r++)
+        for (int32_t f = 0; f < count; f++) {
+            size_t size = fields[f].size;
+            if (in)
+                unpack(room, fields[f].array, index, counts[r], size);
+            else
+                pack(room, fields[f].array, index, counts[r], size);
+            room += (size_t)counts[r] * size;
+        }
+}
+
+un_status un_halo_share_fields(un_halo *h, const un_layered *fields, int32_t count)
+{
+    size_t size = 0;
+    if (!h) return UN_OK;
+    for (int32_t f = 0; f < count; f++) size += fields[f].size;
+    UN_TRY(need_room(h, (size_t)h->out_total * size, (size_t)h->in_total * size));
+    address(h->out, h->out_count, un_rank_count(h->ctx), h->out_room, size);
+    address(h->in, h->in_count, un_rank_count(h->ctx), h->in_room, size);
+    move_fields(h, fields, count, false);
+    run(h);
+    move_fields(h, fields, count, true);
+    return UN_OK;
 }
 
 /* ---- rows ---- */
 
-/* Packs the elements of all rows that go out, rank by rank, or unpacks those that come in; with
- * `move` false it only measures. */
+/* Packs the entries of all rows that go out, rank by rank and array by array, or unpacks those that
+ * come in; with `room` NULL it only measures. */
 static size_t move_rows(un_mail *mail, const int64_t *counts, int32_t rank_count,
-                        const int32_t *index, const int32_t *row, const un_layered *field,
-                        char *room, bool in, bool move)
+                        const int32_t *index, const int32_t *row, const un_layered *entries,
+                        int32_t count, char *room, bool in)
 {
-    size_t at = 0, size = field->size;
+    size_t at = 0;
     int32_t to = 0;
-    for (int32_t r = 0; r < rank_count; r++) {
-        if (counts[r] == 0) continue;
+    for (int32_t r = 0; r < rank_count; index += counts[r], r++) {
         size_t begin = at;
-        for (int64_t k = 0; k < counts[r]; k++, index++) {
-            size_t bytes = (size_t)(row[*index + 1] - row[*index]) * size;
-            char *place = (char *)field->array + (size_t)row[*index] * size;
-            if (move) memcpy(in ? place : room + at, in ? room + at : place, bytes);
-            at += bytes;
-        }
+        if (counts[r] == 0) continue;
+        for (int32_t f = 0; f < count; f++)
+            for (int64_t k = 0; k < counts[r]; k++) {
+                int32_t first = row[index[k]], end = row[index[k] + 1];
+                size_t size = entries[f].size, bytes = (size_t)(end - first) * size;
+                char *place = (char *)entries[f].array + (size_t)first * size;
+                if (room) memcpy(in ? place : room + at, in ? room + at : place, bytes);
+                at += bytes;
+            }
         mail[to++] = (un_mail){r, at - begin, room ? room + begin : NULL};
     }
     return at;
 }
 
-static un_status share_entries(un_halo *h, const int32_t *row, const un_layered *field)
+/* The mail of rows that come in, before they do. */
+static void await_rows(un_mail *mail, int32_t ranks, char *room)
 {
-    un_context *ctx = h->ctx;
-    int32_t count = un_rank_count(ctx);
-    size_t out =
-        move_rows(h->out, h->out_count, count, h->out_index, row, field, NULL, false, false);
-    size_t in = move_rows(h->in, h->in_count, count, h->in_index, row, field, NULL, true, false);
-    char *out_room = un_alloc(ctx, out + 1, 1), *in_room = un_alloc(ctx, in + 1, 1);
-    if (out_room && in_room) {
-        move_rows(h->out, h->out_count, count, h->out_index, row, field, out_room, false, true);
-        move_rows(h->in, h->in_count, count, h->in_index, row, field, in_room, true, false);
-        run(h);
-        move_rows(h->in, h->in_count, count, h->in_index, row, field, in_room, true, true);
+    for (int32_t k = 0; k < ranks; k++) {
+        mail[k].data = room;
+        room += mail[k].bytes;
     }
-    un_status status = out_room && in_room ? UN_OK : UN_ERROR_MEMORY;
-    un_free(ctx, out_room);
-    un_free(ctx, in_room);
-    return status;
 }
 
-un_status un_halo_share_rows(un_halo *h, int32_t *row, const un_layered *entries, int32_t count)
+un_status un_halo_share_rows(un_halo *h, int32_t *row, const un_layered *entries, int32_t count,
+                             const un_layered *with, int32_t with_count)
 {
+    un_layered fields[2 + UN_HALO_WITH];
     if (!h) return UN_OK;
-    un_halo_share(h, row, sizeof *row);
-    un_halo_share(h, row + 1, sizeof *row);
-    for (int32_t f = 0; f < count; f++) UN_TRY(share_entries(h, row, &entries[f]));
+    UN_ASSERT(with_count <= UN_HALO_WITH);
+    int32_t ranks = un_rank_count(h->ctx);
+    fields[0] = (un_layered){row, sizeof *row};
+    fields[1] = (un_layered){row + 1, sizeof *row};
+    for (int32_t f = 0; f < with_count; f++) fields[2 + f] = with[f];
+    UN_TRY(un_halo_share_fields(h, fields, 2 + with_count));
+    size_t out =
+        move_rows(h->out, h->out_count, ranks, h->out_index, row, entries, count, NULL, false);
+    size_t in = move_rows(h->in, h->in_count, ranks, h->in_index, row, entries, count, NULL, true);
+    UN_TRY(need_room(h, out, in));
+    move_rows(h->out, h->out_count, ranks, h->out_index, row, entries, count, h->out_room, false);
+    await_rows(h->in, h->in_ranks, h->in_room);
+    run(h);
+    move_rows(h->in, h->in_count, ranks, h->in_index, row, entries, count, h->in_room, true);
     return UN_OK;
 }
 

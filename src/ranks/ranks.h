@@ -151,9 +151,14 @@ void un_halo_destroy(un_halo *halo); /* NULL is fine */
 /* Copies the wanted elements into their places. size: at most UN_HALO_SIZE. NULL: does nothing. */
 #define UN_HALO_SIZE 8
 void un_halo_share(un_halo *halo, void *array, size_t size);
-/* The same for rows of various lengths: row i has the elements row[i] up to row[i + 1]. Sets both
- * for the wanted rows, too. */
-un_status un_halo_share_rows(un_halo *halo, int32_t *row, const un_layered *entries, int32_t count);
+/* Several arrays in one message. */
+un_status un_halo_share_fields(un_halo *halo, const un_layered *fields, int32_t count);
+/* The same for rows of various lengths: row i has the elements row[i] up to row[i + 1] of
+ * `entries`. Sets both for the wanted rows, too. with: arrays of an element by row, UN_HALO_WITH at
+ * most. */
+#define UN_HALO_WITH 4
+un_status un_halo_share_rows(un_halo *halo, int32_t *row, const un_layered *entries, int32_t count,
+                             const un_layered *with, int32_t with_count);
 /* Bytes that this rank has sent to others through halos. */
 size_t un_halo_sent(const un_context *ctx);
 

@@ -124,11 +124,20 @@ typedef struct copy_args {
     size_t width;
 } copy_args;
 
+/* Elements that follow one another are copied at once, so many at a time. */
+#define RUN 32
+
 static void copy_picked(void *arg, int64_t begin, int64_t end)
 {
     const copy_args *a = arg;
     uint8_t *to = a->to + (size_t)begin * a->width;
     for (int64_t k = begin; k < end; k++, to += a->width) {
+        while (k + RUN <= end && a->pick[k + RUN - 1] - a->pick[k] == RUN - 1) {
+            memcpy(to, a->from + (size_t)a->pick[k] * a->width, RUN * a->width);
+            to += RUN * a->width;
+            k += RUN;
+        }
+        if (k == end) return;
         const uint8_t *from = a->from + (size_t)a->pick[k] * a->width;
         if (a->width == 8)
             memcpy(to, from, 8);

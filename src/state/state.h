@@ -54,8 +54,8 @@ un_status un_state_add_own(un_state *state, const char *name, int64_t count, int
  * the state is encoded. */
 void un_state_fetch_from(un_state *state, int32_t first, int64_t count, un_state_fetch *fetch,
                          void *arg);
-/* Of sections from number `first` on, these elements count; the list is not copied. Only for
- * states that are copied. */
+/* Of sections from number `first` on, these elements count; the list ascends and is not copied.
+ * Only for states that are copied. */
 void un_state_pick(un_state *state, int32_t first, const int32_t *index, int64_t count);
 /* `to` then owns copies of all arrays; its memory is reused. */
 un_status un_state_copy(un_state *to, const un_state *from);
