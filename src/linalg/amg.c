@@ -180,7 +180,10 @@ static void v_cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scr
     un_amg_sweep_down(ctx, level, x, b, NULL, level->v);
     if (means) {
         un_amg_restrict_means(ctx, level, &amg->means[l], next->b, level->v);
-        un_halo_share(level->down, next->b, sizeof *next->b);
+        if (level->gather)
+            un_halo_spread(ctx, level->gather, next->b, sizeof *next->b);
+        else
+            un_halo_share(level->down, next->b, sizeof *next->b);
     } else
         un_amg_restrict(ctx, &amg->transfer[l], next->b, next->n, level->v);
     bool twice = means && l < TWICE && l + 1 < amg->level_count - 1;

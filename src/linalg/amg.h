@@ -22,6 +22,8 @@ typedef struct un_amg_level {
      * to the ranks that have them on the next level, and on the way up. */
     int64_t *cut;
     un_halo *near, *far, *down, *up;
+    int64_t
+        *gather; /* instead of `down`, where all ranks have the next level: whose rows are whose */
     un_ids beside; /* columns of own rows on other ranks */
     /* entries a_ij with j < i in the block of i, by rows; row i starts at row[i + block] and ends
      * at row[i + block + 1]: there are gaps between blocks */
@@ -173,14 +175,19 @@ static inline void un_amg_for_blocks(un_context *ctx, const un_amg_level *level,
 {
     un_parallel_part(ctx, level->own, level->grain, body, arg);
 }
+/* Have coarse levels small blocks, also in systems that are not large? */
+static inline bool un_amg_small(const un_amg *amg)
+{
+    return amg->scheme == UN_AMG_GEOMETRIC && amg->sites.kind == UN_SITES_GRID;
+}
 /* Of the blocks of a level with n rows, where the system has `finest`; amg_levels.c. */
-int64_t un_amg_grain(int64_t n, int64_t finest);
+int64_t un_amg_grain(int64_t n, int64_t finest, bool small);
 
 /* amg_levels.c */
 /* Makes a level, ready to sweep, from the rows of a graph. */
 un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_graph *g, bool finest);
 /* Levels of at most this many rows are gathered on all ranks. */
-int64_t un_amg_gathered(int64_t finest);
+int64_t un_amg_gathered(int64_t finest, bool small);
 /* Sums rows and columns of a graph over aggregates, into amg->full[slot]. */
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
                               int32_t coarse_count, int slot, un_amg_graph *coarse);

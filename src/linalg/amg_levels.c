@@ -12,7 +12,8 @@
 #define BLOCK_ROWS_MIN 4096
 #define BLOCKS 32
 /* Systems with more rows are for many ranks, which share blocks out: they have smaller ones, and on
- * coarse levels, where ranks would wait for the one with the largest block, far smaller ones. */
+ * coarse levels, where ranks would wait for the one with the largest block, far smaller ones. So do
+ * coarse levels of grids of any size. */
 #define ROWS_SHARED ((int64_t)1 << 20)
 #define BLOCK_ROWS_SHARED 4096
 #define BLOCK_ROWS_COARSE 512
@@ -36,16 +37,19 @@
  * with more are filled again. */
 #define ROW_ENTRIES 5
 
-int64_t un_amg_grain(int64_t n, int64_t finest)
+int64_t un_amg_grain(int64_t n, int64_t finest, bool small)
 {
-    if (finest <= ROWS_SHARED) return un_max64(BLOCK_ROWS_MIN, (n + BLOCKS - 1) / BLOCKS);
+    if (finest <= ROWS_SHARED) {
+        int64_t fewest = small && n < finest ? BLOCK_ROWS_COARSE : BLOCK_ROWS_MIN;
+        return un_max64(fewest, (n + BLOCKS - 1) / BLOCKS);
+    }
     int64_t least = n < finest ? BLOCK_ROWS_COARSE : BLOCK_ROWS_SHARED;
     return un_max64(least, (n + UN_AMG_BLOCKS_MAX - 1) / UN_AMG_BLOCKS_MAX);
 }
 
-int64_t un_amg_gathered(int64_t finest)
+int64_t un_amg_gathered(int64_t finest, bool small)
 {
-    return finest <= ROWS_SHARED ? ROWS_GATHERED : ROWS_GATHERED_SHARED;
+    return finest <= ROWS_SHARED && !small ? ROWS_GATHERED : ROWS_GATHERED_SHARED;
 }
 
 typedef struct build {
@@ -187,7 +191,7 @@ un_status un_amg_build_level(un_amg *amg, un_amg_level *level, const un_amg_grap
     size_t *capacity = level->capacity;
     int32_t n = g->n;
     level->n = n; /* the first level is the finest */
-    level->grain = un_amg_grain(n, amg->level[0].n);
+    level->grain = un_amg_grain(n, amg->level[0].n, un_amg_small(amg));
     if (!level->cut) level->own = (un_part){0, n};
     int64_t blocks = un_amg_blocks(level);
     UN_AMG_NEED(ctx, level->row, capacity[0], n + blocks);

@@ -26,6 +26,8 @@ static void forget_level(un_amg *amg, un_amg_level *level, bool finest)
     un_halo_destroy(level->far);
     un_halo_destroy(level->down);
     un_halo_destroy(level->up);
+    un_free(amg->ctx, level->gather);
+    level->gather = NULL;
     level->near = level->far = level->down = level->up = NULL;
     level->cut = NULL;
     level->beside.count = 0;
@@ -107,22 +109,6 @@ typedef struct question {
     int32_t rank;
 } question;
 
-/* Messages between all ranks: elements to where they are wanted. *in is allocated. */
-static un_status move_elements(un_context *ctx, const char *name, const void *out,
-                               const int32_t *to, int64_t count, size_t size, void **in,
-                               int64_t *in_count)
-{
-    un_exchange *e = NULL;
-    *in = NULL;
-    UN_TRY(un_exchange_create_moves(ctx, to, count, &e));
-    *in_count = un_exchange_count(e);
-    *in = un_alloc(ctx, (size_t)*in_count + 1, size);
-    un_status status = *in ? UN_OK : UN_ERROR_MEMORY;
-    if (status == UN_OK) status = un_exchange_run(e, &(un_field){name, out, *in, size}, 1);
-    un_exchange_destroy(e);
-    return status;
-}
-
 /* The rank whose rows a place may be among: the last that begins not after it; -1: none. */
 static int32_t owner_of(const int64_t *cut, const uint64_t *least, int32_t ranks, uint64_t key)
 {
@@ -137,7 +123,7 @@ un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *pla
 {
     un_context *ctx = amg->ctx;
     int32_t ranks = un_rank_count(ctx), *to = NULL, *back = NULL, *row = NULL;
-    int64_t count = 0, asked = 0, answered = 0, listed;
+    int64_t count = 0, asked = 0, answered = 0;
     uint64_t own = level->own.begin < level->own.end ? place[level->own.begin] : 0, *least = NULL;
     question *mine = NULL, *theirs = NULL;
     int32_t *answer = NULL;
@@ -146,7 +132,8 @@ un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *pla
     for (int64_t k = 0; k < query->count; k++)
         if (k == 0 || query->key[k] != query->key[k - 1]) query->key[count++] = query->key[k];
     query->count = count;
-    UN_TRY_DONE(un_ranks_list(ctx, &own, 1, sizeof own, (void **)&least, &listed));
+    UN_ALLOC_DONE(ctx, least, ranks);
+    un_ranks_gather(ctx, least, &own, sizeof own);
     UN_ALLOC_DONE(ctx, to, count + 1);
     UN_ALLOC_DONE(ctx, mine, count + 1);
     UN_ALLOC_DONE(ctx, query->row, count + 1);
@@ -155,8 +142,7 @@ un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *pla
         if (to[k] == un_rank(ctx)) to[k] = -1; /* between its last row and the next rank's first */
         mine[k] = (question){query->key[k], un_rank(ctx)};
     }
-    UN_TRY_DONE(
-        move_elements(ctx, "places", mine, to, count, sizeof *mine, (void **)&theirs, &asked));
+    UN_TRY_DONE(un_exchange_once(ctx, mine, to, count, sizeof *mine, (void **)&theirs, &asked));
     UN_ALLOC_DONE(ctx, back, asked + 1);
     UN_ALLOC_DONE(ctx, answer, asked + 1);
     for (int64_t k = 0; k < asked; k++) {
@@ -164,7 +150,7 @@ un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *pla
         answer[k] = row_at(arg, theirs[k].key);
     }
     UN_TRY_DONE(
-        move_elements(ctx, "rows", answer, back, asked, sizeof *answer, (void **)&row, &answered));
+        un_exchange_once(ctx, answer, back, asked, sizeof *answer, (void **)&row, &answered));
     /* keys ascend, and so do the ranks that they went to: answers come in the same order */
     for (int64_t k = 0, a = 0; k < count; k++) query->row[k] = to[k] < 0 ? -1 : row[a++];
 done:
@@ -288,8 +274,7 @@ un_status un_amg_records_send(un_amg *amg, const un_amg_level *level, un_amg_rec
     UN_ALLOC_DONE(ctx, to, r->count + 1);
     for (int64_t k = 0; k < r->count; k++)
         to[k] = un_spread_owner(level->cut, ranks, r->record[k].block * level->grain);
-    UN_TRY_DONE(
-        move_elements(ctx, "records", r->record, to, r->count, sizeof *in, (void **)&in, &count));
+    UN_TRY_DONE(un_exchange_once(ctx, r->record, to, r->count, sizeof *in, (void **)&in, &count));
     UN_TRY_DONE(un_array_need(ctx, (void **)&r->sorted, &r->sorted_room, (size_t)count + 1,
                               sizeof *r->sorted));
     sort_records(r, in, count, un_amg_blocks(level), un_rank(ctx));
@@ -334,25 +319,34 @@ done:
     return status;
 }
 
-un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot,
-                             int32_t coarse_count)
+/* All ranks get all rows of the next level; entries are numbered over all ranks. */
+static un_status gather_next(un_amg *amg, un_amg_level *level, un_amg_full *full, int slot)
 {
     un_context *ctx = amg->ctx;
-    un_amg_level *level = &amg->level[l], *next = level + 1;
-    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
-    int64_t *first = NULL;
+    int32_t ranks = un_rank_count(ctx);
+    const int64_t *first = level->gather;
+    int64_t *entry;
+    un_halo_spread(ctx, first, full->row, sizeof *full->row);
+    un_halo_spread(ctx, first, full->excess, sizeof *full->excess);
+    un_halo_spread(ctx, first, amg->place[slot], sizeof *amg->place[slot]);
+    un_halo_spread(ctx, first, amg->scale_of[slot], sizeof *amg->scale_of[slot]);
+    UN_ALLOC(ctx, entry, ranks + 1);
+    for (int32_t r = 0; r <= ranks; r++) entry[r] = full->row[first[r]];
+    un_halo_spread(ctx, entry, full->col, sizeof *full->col);
+    un_halo_spread(ctx, entry, full->val, sizeof *full->val);
+    un_free(ctx, entry);
+    return UN_OK;
+}
+
+/* Rows of the next level to the ranks whose blocks they are in there. */
+static un_status move_next(un_amg *amg, un_amg_level *level, un_amg_full *full, int slot,
+                           const int64_t *first)
+{
+    un_context *ctx = amg->ctx;
+    const un_amg_level *next = level + 1;
+    int32_t me = un_rank(ctx);
     un_ids ids = {0};
     un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, first, ranks + 1);
-    for (int32_t r = 0; r <= ranks; r++)
-        first[r] = level->first[(level->cut[r] + level->grain - 1) / level->grain];
-    next->own = (un_part){0, coarse_count};
-    if (coarse_count > un_amg_gathered(amg->level[0].n)) {
-        UN_ALLOC_DONE(ctx, next->cut, ranks + 1);
-        un_spread_cut(next->cut, first, ranks, coarse_count,
-                      un_amg_grain(coarse_count, amg->level[0].n));
-        next->own = (un_part){next->cut[me], next->cut[me + 1]};
-    }
     for (int64_t c = next->own.begin; c < next->own.end; c++)
         if (c < first[me] || c >= first[me + 1]) UN_TRY_DONE(un_ids_add(ctx, &ids, (int32_t)c));
     UN_TRY_DONE(un_halo_create(ctx, first, ids.id, ids.count, &level->down));
@@ -360,10 +354,36 @@ un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot
     un_layered with[3] = {{full->excess, sizeof *full->excess},
                           {amg->place[slot], sizeof *amg->place[slot]},
                           {amg->scale_of[slot], sizeof *amg->scale_of[slot]}};
-    UN_TRY_DONE(un_halo_share_rows(level->down, full->row, entries, 2, with, 3));
-    if (next->cut) status = un_amg_list_parents(amg, l);
+    status = un_halo_share_rows(level->down, full->row, entries, 2, with, 3);
+done:
+    un_free(ctx, ids.id);
+    return status;
+}
+
+un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot,
+                             int32_t coarse_count)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = &amg->level[l], *next = level + 1;
+    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
+    bool small = un_amg_small(amg);
+    int64_t *first;
+    UN_ALLOC(ctx, first, ranks + 1);
+    for (int32_t r = 0; r <= ranks; r++)
+        first[r] = level->first[(level->cut[r] + level->grain - 1) / level->grain];
+    next->own = (un_part){0, coarse_count};
+    if (coarse_count <= un_amg_gathered(amg->level[0].n, small)) {
+        level->gather = first;
+        return gather_next(amg, level, full, slot);
+    }
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, next->cut, ranks + 1);
+    un_spread_cut(next->cut, first, ranks, coarse_count,
+                  un_amg_grain(coarse_count, amg->level[0].n, small));
+    next->own = (un_part){next->cut[me], next->cut[me + 1]};
+    UN_TRY_DONE(move_next(amg, level, full, slot, first));
+    status = un_amg_list_parents(amg, l);
 done:
     un_free(ctx, first);
-    un_free(ctx, ids.id);
     return status;
 }

@@ -466,7 +466,8 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
     bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI;
     if (!able || system->a->n < SPREAD_ROWS || s->dump)
         return un_spread_on_first(over, s->ctx, system, x, solve_alone, (void *)args, report);
-    UN_TRY(un_spread_begin(over, s->ctx, system, x, un_amg_grain(system->a->n, system->a->n)));
+    UN_TRY(
+        un_spread_begin(over, s->ctx, system, x, un_amg_grain(system->a->n, system->a->n, false)));
     if (system->columns && system->columns->count > 0)
         UN_TRY(un_spread_know_columns(over, system->columns));
     s->spread = over;

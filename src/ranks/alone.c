@@ -56,9 +56,11 @@ void un_link_exchange(const un_ranks *ranks, const un_letters *letters)
     (void)ranks, (void)letters;
 }
 
-void un_link_gather_long(void *all, const void *mine, const size_t *bytes)
+void un_link_spread(void *array, const int64_t *first, size_t size)
 {
-    memcpy(all, mine, *bytes);
+    (void)array;
+    (void)first;
+    (void)size;
 }
 
 void un_link_swap(int64_t *theirs, const int64_t *mine)

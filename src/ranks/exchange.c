@@ -298,5 +298,45 @@ un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_
     pack(e, hash, fields, field_count);
     send_letters(e, e->out, e->in);
     count_sent(e);
-    return un_ranks_agree(e->ctx, unpack(e, hash, fields, field_count));
+    return unpack(e, hash, fields, field_count); /* a rank that is out of step ends all */
+}
+
+/* ---- once: rows of systems ---- */
+
+static un_status move_once(un_exchange *e, const void *from, const int32_t *to, int64_t count,
+                           size_t size, void **in)
+{
+    un_context *ctx = e->ctx;
+    UN_TRY(list_copies(e, NULL, to, count));
+    swap_counts(e, e->in_count, e->out_count);
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        e->in_total += e->in_count[r];
+        e->out_bytes[r] = (size_t)e->out_count[r] * size;
+        e->in_bytes[r] = (size_t)e->in_count[r] * size;
+    }
+    *in = un_alloc(ctx, (size_t)e->in_total + 1, size);
+    UN_TRY(un_array_need(ctx, (void **)&e->out, &e->out_room, (size_t)e->out_total * size + 1, 1));
+    if (!*in) return UN_ERROR_MEMORY;
+    for (int64_t k = 0; k < e->out_total; k++)
+        memcpy(e->out + (size_t)k * size, (const char *)from + (size_t)e->index[k] * size, size);
+    send_letters(e, e->out, *in);
+    un_ranks *ranks = un_context_ranks(ctx);
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        if (r == un_rank(ctx) || e->out_bytes[r] == 0) continue;
+        ranks->halo_bytes += e->out_bytes[r];
+        ranks->sent.messages++;
+    }
+    return UN_OK;
+}
+
+un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to, int64_t count,
+                           size_t size, void **in, int64_t *in_count)
+{
+    un_exchange *e = NULL;
+    *in = NULL;
+    un_status status = allocate(ctx, &e);
+    if (status == UN_OK) status = move_once(e, from, to, count, size, in);
+    *in_count = status == UN_OK ? e->in_total : 0;
+    un_exchange_destroy(e);
+    return status;
 }

@@ -277,10 +277,22 @@ static void spread(un_context *ctx, int32_t from, char *bytes, int64_t count)
 
 void un_ranks_spread(un_context *ctx, const int64_t *first, void *array, size_t size)
 {
-    int32_t ranks = un_rank_count(ctx);
-    for (int32_t r = 0; r < ranks && ranks > 1; r++)
-        spread(ctx, r, (char *)array + (size_t)first[r] * size,
-               (first[r + 1] - first[r]) * (int64_t)size);
+    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
+    if (ranks == 1) return;
+    un_link_count(ctx);
+    un_link_spread(array, first, size);
+    un_context_ranks(ctx)->sent.layers +=
+        (double)(first[me + 1] - first[me]) * (double)size * (ranks - 1);
+}
+
+void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t size)
+{
+    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
+    if (ranks == 1) return;
+    un_link_count(ctx);
+    un_link_spread(array, first, size);
+    un_context_ranks(ctx)->halo_bytes +=
+        (size_t)(first[ranks] - (first[me + 1] - first[me])) * size;
 }
 
 un_part un_ranks_even(const un_context *ctx, int64_t count)
@@ -301,28 +313,31 @@ void un_ranks_spread_even(un_context *ctx, int64_t count, void *array, size_t si
 un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,
                         void **all, int64_t *count)
 {
-    int32_t ranks = un_rank_count(ctx);
-    size_t own = (size_t)mine_count * size, *bytes = un_alloc(ctx, (size_t)ranks, sizeof *bytes);
+    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
+    int64_t *first = un_alloc(ctx, (size_t)ranks + 1, sizeof *first);
     *all = NULL;
-    size_t total = own;
-    un_status status = un_ranks_agree(ctx, bytes ? UN_OK : UN_ERROR_MEMORY);
-    if (status == UN_OK && ranks > 1) {
-        un_link_gather(bytes, &own, sizeof own);
-        total = 0;
-        for (int32_t r = 0; r < ranks; r++) total += bytes[r];
-    }
+    *count = mine_count;
+    un_status status = un_ranks_agree(ctx, first ? UN_OK : UN_ERROR_MEMORY);
     if (status == UN_OK) {
-        *all = un_alloc(ctx, total + 1, 1);
+        first[0] = 0;
+        first[1] = mine_count;
+        if (ranks > 1) un_link_gather(first + 1, &mine_count, sizeof mine_count);
+        for (int32_t r = 0; r < ranks; r++) first[r + 1] += first[r];
+        *count = first[ranks];
+        *all = un_alloc(ctx, (size_t)*count + 1, size);
         status = un_ranks_agree(ctx, *all ? UN_OK : UN_ERROR_MEMORY);
     }
-    if (status == UN_OK && ranks == 1 && own > 0) memcpy(*all, mine, own);
-    if (status == UN_OK && ranks > 1) un_link_gather_long(*all, mine, bytes);
-    un_free(ctx, bytes);
+    if (status == UN_OK && mine_count > 0)
+        memcpy((char *)*all + (size_t)first[me] * size, mine, (size_t)mine_count * size);
+    if (status == UN_OK && ranks > 1) {
+        un_link_count(ctx);
+        un_link_spread(*all, first, size);
+    }
+    un_free(ctx, first);
     if (status != UN_OK) {
         un_free(ctx, *all);
         *all = NULL;
     }
-    *count = (int64_t)(total / size);
     return status;
 }
 

@@ -46,8 +46,8 @@ typedef struct un_letters {
 } un_letters;
 void un_link_exchange(const un_ranks *ranks, const un_letters *letters);
 
-/* `bytes[r]` of each rank r, in the order of ranks, to all. */
-void un_link_gather_long(void *all, const void *mine, const size_t *bytes);
+/* Elements first[r] up to first[r + 1] of each rank r's array, to all. */
+void un_link_spread(void *array, const int64_t *first, size_t size);
 /* A number from each rank to each. */
 void un_link_swap(int64_t *theirs, const int64_t *mine);
 

@@ -5,6 +5,7 @@
 #include "ranks/link.h"
 
 #include <mpi.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define PIECE_BYTES ((size_t)1 << 30)
@@ -16,6 +17,9 @@ const bool un_link_available = true;
 /* Processor time inside MPI: waiting takes some, too. A process has one MPI, as it has one
  * MPI_COMM_WORLD; all calls come from one thread. */
 static double inside;
+
+/* By rank: of what un_link_spread sends. */
+static int *lengths, *places;
 
 static double clock_seconds(void)
 {
@@ -42,6 +46,9 @@ void un_link_start(int32_t *rank, int32_t *count)
     MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &mine);
     MPI_Comm_size(MPI_COMM_WORLD, &all);
+    lengths = calloc((size_t)all, sizeof *lengths);
+    places = calloc((size_t)all, sizeof *places);
+    if (!lengths || !places) MPI_Abort(MPI_COMM_WORLD, 1);
     *rank = mine;
     *count = all;
 }
@@ -49,6 +56,8 @@ void un_link_start(int32_t *rank, int32_t *count)
 void un_link_end(void)
 {
     MPI_Finalize();
+    free(lengths);
+    free(places);
 }
 
 void un_link_abort(int exit_status)
@@ -137,18 +146,25 @@ void un_link_exchange(const un_ranks *ranks, const un_letters *l)
     }
 }
 
-/* Each rank's in turn: lengths may differ much. */
-void un_link_gather_long(void *all, const void *mine, const size_t *bytes)
+/* At once where MPI can count the bytes, else each rank's in turn. */
+void un_link_spread(void *array, const int64_t *first, size_t size)
 {
-    int rank, count;
-    char *at = all;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int count;
     MPI_Comm_size(MPI_COMM_WORLD, &count);
-    for (int r = 0; r < count; at += bytes[r], r++) {
-        if (bytes[r] == 0) continue;
-        if (r == rank) memcpy(at, mine, bytes[r]);
-        un_link_broadcast(at, bytes[r], r);
+    size_t begin = (size_t)first[0] * size, end = (size_t)first[count] * size;
+    char *bytes = (char *)array + begin;
+    if (end - begin <= PIECE_BYTES) {
+        for (int r = 0; r < count; r++) {
+            lengths[r] = (int)((size_t)(first[r + 1] - first[r]) * size);
+            places[r] = (int)((size_t)first[r] * size - begin);
+        }
+        TIMED(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, bytes, lengths, places, MPI_BYTE,
+                             MPI_COMM_WORLD));
+        return;
     }
+    for (int r = 0; r < count; r++)
+        un_link_broadcast((char *)array + (size_t)first[r] * size,
+                          (size_t)(first[r + 1] - first[r]) * size, r);
 }
 
 void un_link_swap(int64_t *theirs, const int64_t *mine)

@@ -159,6 +159,8 @@ un_status un_halo_share_fields(un_halo *halo, const un_layered *fields, int32_t 
 #define UN_HALO_WITH 4
 un_status un_halo_share_rows(un_halo *halo, int32_t *row, const un_layered *entries, int32_t count,
                              const un_layered *with, int32_t with_count);
+/* Rows of all ranks to all: those of rank r are first[r] up to first[r + 1]. */
+void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t size);
 /* Bytes that this rank has sent to others through halos. */
 size_t un_halo_sent(const un_context *ctx);
 
@@ -230,6 +232,10 @@ typedef struct un_field {
 } un_field;
 #define UN_FIELDS_MAX 32
 un_status un_exchange_run(un_exchange *exchange, const un_field *fields, int32_t field_count);
+/* Migration of one array, in a call that waits for all and no more: memory that a rank does not get
+ * ends all. *in is allocated. */
+un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to, int64_t count,
+                           size_t size, void **in, int64_t *in_count);
 /* Bytes that this rank has sent to others through it. */
 size_t un_exchange_bytes(const un_exchange *exchange);
 
