@@ -46,6 +46,7 @@ static un_status coarsen(un_amg *amg, int32_t l, const un_amg_graph *g, un_amg_g
     const float *diagonal = level->diagonal ? level->diagonal : level->b;
     switch (amg->scheme) {
     case UN_AMG_PLAIN:
+        if (level->cut) UN_TRY(un_amg_know_beside(amg, l, g));
         UN_TRY(un_amg_aggregate(amg, level, g, coarse_count));
         break;
     case UN_AMG_SMOOTHED:
@@ -118,6 +119,16 @@ static un_status setup(void *state, const un_csr *a, const un_sites *sites, doub
 
 static void correct(un_amg *amg, int32_t l, un_amg_correction *correction);
 
+/* The next level's b to the ranks that have its rows there. */
+static void to_next(un_amg *amg, const un_amg_level *level)
+{
+    float *b = level[1].b;
+    if (level->gather)
+        un_halo_spread(amg->ctx, level->gather, b, sizeof *b);
+    else
+        un_halo_share(level->down, b, sizeof *b);
+}
+
 /* x = B b: a sweep on the way down, the correction from the coarse levels, a sweep on the way
  * up. */
 static void cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scratch)
@@ -129,8 +140,12 @@ static void cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scrat
         return;
     }
     un_amg_correction correction;
-    un_amg_sweep_down(amg->ctx, level, x, b, amg->level[l + 1].b, NULL);
+    un_amg_level *next = level + 1;
+    un_amg_sweep_down(amg->ctx, level, x, b, next->b, NULL);
+    to_next(amg, level);
     correct(amg, l + 1, &correction);
+    un_halo_share(level->up, next->x, sizeof *next->x);
+    if (correction.z) un_halo_share(level->up, next->y, sizeof *next->y);
     un_amg_sweep_up(amg->ctx, level, x, b, scratch, &correction);
 }
 
@@ -180,10 +195,7 @@ static void v_cycle(un_amg *amg, int32_t l, float *x, const float *b, float *scr
     un_amg_sweep_down(ctx, level, x, b, NULL, level->v);
     if (means) {
         un_amg_restrict_means(ctx, level, &amg->means[l], next->b, level->v);
-        if (level->gather)
-            un_halo_spread(ctx, level->gather, next->b, sizeof *next->b);
-        else
-            un_halo_share(level->down, next->b, sizeof *next->b);
+        to_next(amg, level);
     } else
         un_amg_restrict(ctx, &amg->transfer[l], next->b, next->n, level->v);
     bool twice = means && l < TWICE && l + 1 < amg->level_count - 1;
@@ -372,8 +384,9 @@ static un_status create(un_context *ctx, un_preconditioner *preconditioner, un_a
     amg->aggregate_size = scheme == UN_AMG_PLAIN ? PLAIN_SIZE : SMOOTHED_SIZE;
     /* the CG steps of a K-cycle depend on r; a full cycle is linear but not symmetric */
     bool varies = scheme == UN_AMG_PLAIN || scheme == UN_AMG_CHENTANEZ;
-    *preconditioner = (un_preconditioner){
-        amg, setup, apply, destroy, varies, scheme == UN_AMG_GEOMETRIC ? spread : NULL, again};
+    bool shared = scheme == UN_AMG_PLAIN || scheme == UN_AMG_GEOMETRIC;
+    *preconditioner =
+        (un_preconditioner){amg, setup, apply, destroy, varies, shared ? spread : NULL, again};
     return UN_OK;
 }
 

@@ -245,7 +245,9 @@ un_status un_amg_average_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
 un_status un_amg_geometric_transfer(un_amg *amg, int32_t l, const un_amg_graph *g,
                                     const float *diagonal, int32_t *coarse_count);
 /* amg_ranks.c: what a rank needs of the others; nothing of this is called with one rank. */
-/* Rows of a graph that own rows couple to, and those that these couple to, with their places. */
+/* Rows of a graph that own rows couple to: sets `beside` and `near`. */
+un_status un_amg_know_beside(un_amg *amg, int32_t l, const un_amg_graph *g);
+/* The same with their couplings, those of the rows that these couple to, and places. */
 un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g);
 /* Rows of other ranks at places; places ascend, -1: none. cut and place: of the level. */
 typedef struct un_amg_query {

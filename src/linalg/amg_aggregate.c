@@ -106,22 +106,33 @@ static void number_block(void *arg, int64_t begin, int64_t end)
         p->aggregate[i] = p->aggregate[i] < 0 ? -1 : p->aggregate[i] + first;
 }
 
+static int32_t number_part(un_context *ctx, const numbering *p, int64_t n, un_part own)
+{
+    int64_t blocks = (n + p->grain - 1) / p->grain;
+    p->first[0] = 0;
+    for (int64_t k = 0; k < blocks; k++) p->first[k + 1] += p->first[k];
+    un_parallel_part(ctx, own, p->grain, number_block, (void *)p);
+    return p->first[blocks];
+}
+
 int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n, int64_t grain)
 {
     numbering p = {aggregate, first, grain};
-    int64_t blocks = (n + grain - 1) / grain;
-    first[0] = 0;
-    for (int64_t k = 0; k < blocks; k++) first[k + 1] += first[k];
-    un_parallel_for(ctx, n, grain, number_block, &p);
-    return first[blocks];
+    return number_part(ctx, &p, n, (un_part){0, n});
 }
 
+/* Over ranks, those of the rows beside own ones are known afterwards, too. */
 un_status un_amg_aggregate(un_amg *amg, un_amg_level *level, const un_amg_graph *g, int32_t *count)
 {
     UN_AMG_NEED(amg->ctx, amg->member, amg->capacity_member, level->n);
     UN_ASSERT(amg->aggregate_size <= MEMBERS_MAX);
     aggregation p = {level, amg->aggregate_size, g, amg->member};
-    un_parallel_for(amg->ctx, level->n, level->grain, aggregate_block, &p);
-    *count = un_amg_number(amg->ctx, level->aggregate, level->first, level->n, level->grain);
+    numbering numbers = {level->aggregate, level->first, level->grain};
+    int64_t blocks = un_amg_blocks(level);
+    memset(level->first, 0, (size_t)(blocks + 1) * sizeof *level->first);
+    un_amg_for_blocks(amg->ctx, level, aggregate_block, &p);
+    if (level->cut) un_amg_share_counts(amg, level->first + 1, blocks);
+    *count = number_part(amg->ctx, &numbers, level->n, level->own);
+    un_halo_share(level->near, level->aggregate, sizeof *level->aggregate);
     return UN_OK;
 }

@@ -257,6 +257,7 @@ typedef struct gather {
     const un_amg_level *fine;
     const un_amg_graph *g;
     int32_t coarse_count;
+    un_part held; /* coarse rows of this rank */
     int64_t grain;
     const int32_t *member_first, *member;
     int32_t *marker;
@@ -287,23 +288,23 @@ static void list_members(void *arg, int64_t begin, int64_t end)
 }
 
 /* Row by row, the aggregates that the rows of an aggregate couple to; marker holds the place of
- * each. */
+ * each. Rows are counted from the first of this rank. */
 static void gather_rows(void *arg, int64_t begin, int64_t end)
 {
     gather *p = arg;
     const un_amg_graph *g = p->g;
     const int32_t *aggregate = p->fine->aggregate;
     un_amg_full *full = p->full;
-    int64_t block = begin / p->grain;
+    int64_t block = begin / p->grain, last = p->fine->own.end;
     int32_t *marker = p->marker + block * p->coarse_count;
     int32_t *col = full->col + p->room[block], at = 0;
     float *val = full->val + p->room[block];
     int64_t room = p->room[block + 1] - p->room[block];
     for (int32_t c = 0; c < p->coarse_count; c++) marker[c] = -1;
-    for (int32_t c = (int32_t)begin; c < end; c++) {
+    for (int32_t c = (int32_t)(p->held.begin + begin); c < p->held.begin + end; c++) {
         int32_t start = at;
         float excess = 0;
-        for (int32_t m = p->member_first[c]; m < p->fine->n; m++) {
+        for (int32_t m = p->member_first[c]; m < last; m++) {
             int32_t i = p->member[m];
             if (i < 0 || aggregate[i] != c) break;
             excess += g->excess[i];
@@ -349,13 +350,45 @@ void un_amg_close_rows(un_amg_full *full, int32_t coarse_count, int64_t grain, c
                              .excess = full->excess};
 }
 
+/* The same where ranks have gathered their own rows: entries stand among those of all ranks. */
+static un_status close_own_rows(un_amg *amg, const gather *p, int64_t blocks, un_amg_graph *coarse)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_full *full = p->full;
+    int32_t *row = full->row;
+    int64_t entries = 0;
+    for (int64_t k = 0; k < blocks; k++) entries += p->count[k];
+    un_range range = un_ranks_range(ctx, entries);
+    size_t room = (size_t)un_max64(range.total, p->room[blocks]) + 1;
+    UN_TRY(un_array_reserve(ctx, (void **)&full->col, &full->capacity[2], room, sizeof *full->col));
+    UN_TRY(un_array_reserve(ctx, (void **)&full->val, &full->capacity[3], room, sizeof *full->val));
+    for (int64_t k = 1, to = blocks > 0 ? p->count[0] : 0; k < blocks; to += p->count[k++]) {
+        memmove(full->col + to, full->col + p->room[k], (size_t)p->count[k] * sizeof *full->col);
+        memmove(full->val + to, full->val + p->room[k], (size_t)p->count[k] * sizeof *full->val);
+    }
+    memmove(full->col + range.begin, full->col, (size_t)entries * sizeof *full->col);
+    memmove(full->val + range.begin, full->val, (size_t)entries * sizeof *full->val);
+    row[p->held.begin] = (int32_t)range.begin;
+    for (int64_t c = p->held.begin; c < p->held.end; c++) row[c + 1] += row[c];
+    row[p->coarse_count] = (int32_t)range.total;
+    *coarse = (un_amg_graph){.n = p->coarse_count,
+                             .row = full->row,
+                             .col = full->col,
+                             .val = full->val,
+                             .excess = full->excess};
+    return UN_OK;
+}
+
 un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_amg_graph *g,
                               int32_t coarse_count, int slot, un_amg_graph *coarse)
 {
     un_context *ctx = amg->ctx;
     un_amg_full *full = &amg->full[slot];
-    int64_t grain = un_max64(256, (coarse_count + GATHER_BLOCKS_MAX - 1) / GATHER_BLOCKS_MAX);
-    int64_t blocks = (coarse_count + grain - 1) / grain, room[GATHER_BLOCKS_MAX + 1] = {0};
+    un_part fine_blocks = un_amg_own_blocks(fine);
+    un_part held = {fine->first[fine_blocks.begin], fine->first[fine_blocks.end]};
+    int64_t rows = held.end - held.begin;
+    int64_t grain = un_max64(256, (rows + GATHER_BLOCKS_MAX - 1) / GATHER_BLOCKS_MAX);
+    int64_t blocks = (rows + grain - 1) / grain, room[GATHER_BLOCKS_MAX + 1] = {0};
     int32_t count[GATHER_BLOCKS_MAX];
     UN_AMG_NEED(ctx, amg->member_first, amg->capacity_member_first, coarse_count);
     UN_AMG_NEED(ctx, amg->member, amg->capacity_member, fine->n);
@@ -363,22 +396,21 @@ un_status un_amg_build_coarse(un_amg *amg, const un_amg_level *fine, const un_am
     UN_AMG_NEED(ctx, full->row, full->capacity[0], (size_t)coarse_count + 1);
     UN_AMG_NEED(ctx, full->excess, full->capacity[1], coarse_count);
     void *listing[2] = {amg, (void *)fine};
-    un_parallel_for(ctx, fine->n, fine->grain, list_members, listing);
-    gather p = {fine,        g,           coarse_count, grain, amg->member_first,
-                amg->member, amg->marker, full,         room,  count};
-    for (int64_t k = 0; k < blocks; k++) {
-        int64_t rows = un_min64(grain, coarse_count - k * grain);
-        room[k + 1] = room[k] + COARSE_ENTRIES * rows;
-    }
+    un_amg_for_blocks(ctx, fine, list_members, listing);
+    gather p = {fine,        g,           coarse_count, held, grain, amg->member_first,
+                amg->member, amg->marker, full,         room, count};
+    for (int64_t k = 0; k < blocks; k++)
+        room[k + 1] = room[k] + COARSE_ENTRIES * un_min64(grain, rows - k * grain);
     for (bool fits = false; !fits;) {
         UN_AMG_NEED(ctx, full->col, full->capacity[2], room[blocks]);
         UN_AMG_NEED(ctx, full->val, full->capacity[3], room[blocks]);
-        un_parallel_for(ctx, coarse_count, grain, gather_rows, &p);
+        un_parallel_for(ctx, rows, grain, gather_rows, &p);
         fits = true;
         for (int64_t k = 0; k < blocks; k++) fits &= count[k] <= room[k + 1] - room[k];
         if (!fits) /* now the needed room is known */
             for (int64_t k = 0; k < blocks; k++) room[k + 1] = room[k] + count[k];
     }
+    if (fine->cut) return close_own_rows(amg, &p, blocks, coarse);
     un_amg_close_rows(full, coarse_count, grain, room, count, coarse);
     return UN_OK;
 }

@@ -10,6 +10,9 @@
  *     cycles   x of the first ring before each sweep over couplings between blocks, residuals of
  *              rows that add to own coarse rows, coarse values on the way up.
  *
+ * Aggregates do not cross blocks, so plain aggregation needs less: the first ring and its
+ * aggregates; and the sums of its K-cycles, block by block.
+ *
  * Coarse rows begin where the fine rows that survive as them are, and move to where blocks of the
  * coarse level are cut (un_amg_divide_next). Levels of few rows are gathered on all ranks, each of
  * which does all that is left. */
@@ -65,13 +68,10 @@ static un_status list_columns(un_amg *amg, const un_amg_level *level, const un_a
     return UN_OK;
 }
 
-un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
+un_status un_amg_know_beside(un_amg *amg, int32_t l, const un_amg_graph *g)
 {
     un_context *ctx = amg->ctx;
     un_amg_level *level = &amg->level[l];
-    un_ids second = {0};
-    un_halo *halo = NULL;
-    un_status status = UN_OK;
     if (l == 0) {
         for (int64_t k = 0; k < amg->spread->beside.count; k++)
             UN_TRY(un_ids_add(ctx, &level->beside, amg->spread->beside.id[k]));
@@ -83,6 +83,17 @@ un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
         UN_TRY(
             un_halo_create(ctx, level->cut, level->beside.id, level->beside.count, &level->near));
     }
+    return UN_OK;
+}
+
+un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
+{
+    un_context *ctx = amg->ctx;
+    un_amg_level *level = &amg->level[l];
+    un_ids second = {0};
+    un_halo *halo = NULL;
+    un_status status = UN_OK;
+    UN_TRY(un_amg_know_beside(amg, l, g));
     un_layered where[2] = {{amg->place[l % 2], sizeof *amg->place[0]},
                            {amg->scale_of[l % 2], sizeof *amg->scale_of[0]}};
     UN_TRY(share_graph(level->near, g, where, 2));
@@ -292,7 +303,16 @@ void un_amg_records_free(un_amg *amg, un_amg_records *r)
 
 /* ---- the next level ---- */
 
-/* Coarse rows that own rows take their values from. */
+/* Coarse rows that own rows take their values from; aggregates do not cross blocks. */
+static un_status list_aggregates(un_amg *amg, int32_t l, un_ids *ids)
+{
+    const un_amg_level *level = &amg->level[l];
+    un_part blocks = un_amg_own_blocks(level);
+    for (int32_t c = level->first[blocks.begin]; c < level->first[blocks.end]; c++)
+        if (!is_own(level + 1, c)) UN_TRY(un_ids_add(amg->ctx, ids, c));
+    return UN_OK;
+}
+
 un_status un_amg_list_parents(un_amg *amg, int32_t l)
 {
     un_context *ctx = amg->ctx;
@@ -300,7 +320,9 @@ un_status un_amg_list_parents(un_amg *amg, int32_t l)
     const un_amg_means *p = &amg->means[l];
     un_ids ids = {0};
     un_status status = UN_OK;
-    for (int64_t i = level->own.begin; i < level->own.end; i++) {
+    bool plain = amg->scheme == UN_AMG_PLAIN;
+    if (plain) UN_TRY_DONE(list_aggregates(amg, l, &ids));
+    for (int64_t i = level->own.begin; i < level->own.end && !plain; i++) {
         const int32_t *pair = p->pair[i];
         if (pair[0] <= UN_AMG_ODD) {
             int32_t odd = UN_AMG_ODD - pair[0];
@@ -328,8 +350,10 @@ static un_status gather_next(un_amg *amg, un_amg_level *level, un_amg_full *full
     int64_t *entry;
     un_halo_spread(ctx, first, full->row, sizeof *full->row);
     un_halo_spread(ctx, first, full->excess, sizeof *full->excess);
-    un_halo_spread(ctx, first, amg->place[slot], sizeof *amg->place[slot]);
-    un_halo_spread(ctx, first, amg->scale_of[slot], sizeof *amg->scale_of[slot]);
+    if (amg->scheme != UN_AMG_PLAIN) {
+        un_halo_spread(ctx, first, amg->place[slot], sizeof *amg->place[slot]);
+        un_halo_spread(ctx, first, amg->scale_of[slot], sizeof *amg->scale_of[slot]);
+    }
     UN_ALLOC(ctx, entry, ranks + 1);
     for (int32_t r = 0; r <= ranks; r++) entry[r] = full->row[first[r]];
     un_halo_spread(ctx, entry, full->col, sizeof *full->col);
@@ -354,7 +378,8 @@ static un_status move_next(un_amg *amg, un_amg_level *level, un_amg_full *full, 
     un_layered with[3] = {{full->excess, sizeof *full->excess},
                           {amg->place[slot], sizeof *amg->place[slot]},
                           {amg->scale_of[slot], sizeof *amg->scale_of[slot]}};
-    status = un_halo_share_rows(level->down, full->row, entries, 2, with, 3);
+    status = un_halo_share_rows(level->down, full->row, entries, 2, with,
+                                amg->scheme == UN_AMG_PLAIN ? 1 : 3);
 done:
     un_free(ctx, ids.id);
     return status;

@@ -180,12 +180,26 @@ static void apply_block(void *arg, int64_t begin, int64_t end)
     partial[0] = xv, partial[1] = xb, partial[2] = bb, partial[3] = xw;
 }
 
+/* Over ranks, those of the others' blocks come from them. */
+static void clear_partial(const un_amg_level *level, double (*partial)[4])
+{
+    if (level->cut) memset(partial, 0, (size_t)un_amg_blocks(level) * sizeof *partial);
+}
+
+static void share_partial(un_context *ctx, const un_amg_level *level, double (*partial)[4])
+{
+    if (level->cut) un_ranks_add(ctx, partial[0], 4 * un_amg_blocks(level));
+}
+
 void un_amg_apply(un_context *ctx, const un_amg_level *level, float *v, const float *x,
                   const float *b, const float *w, double sums[4])
 {
     double partial[UN_AMG_BLOCKS_MAX][4];
     sweep s = {.level = level, .x = (float *)x, .b = b, .w = w, .scratch = v, .partial = partial};
+    un_halo_share(level->near, (float *)x, sizeof *x);
+    clear_partial(level, partial);
     un_amg_for_blocks(ctx, level, apply_block, &s);
+    share_partial(ctx, level, partial);
     for (int q = 0; q < 4; q++) sums[q] = 0;
     for (int64_t k = 0; k < un_amg_blocks(level); k++)
         for (int q = 0; q < 4; q++) sums[q] += partial[k][q];
@@ -279,7 +293,9 @@ double un_amg_subtract(un_context *ctx, const un_amg_level *level, float *b, con
 {
     double partial[UN_AMG_BLOCKS_MAX][4], sum = 0;
     sweep s = {.level = level, .x = b, .b = v, .s = factor, .partial = partial};
+    clear_partial(level, partial);
     un_amg_for_blocks(ctx, level, subtract_block, &s);
+    share_partial(ctx, level, partial);
     for (int64_t k = 0; k < un_amg_blocks(level); k++) sum += partial[k][0];
     return sum;
 }

@@ -63,8 +63,7 @@ typedef struct un_system {
     const un_sites *sites; /* of its unknowns; NULL: not known */
     /* Rows that this rank holds, where several share the system; NULL: all. See below. */
     const un_range *rows;
-    /* All but b is that of the last solve: what was found out about it serves again; on one
-     * rank. */
+    /* All but b is that of the last solve: what was found out about it serves again. */
     bool again;
 } un_system;
 
@@ -80,9 +79,9 @@ typedef struct un_system {
  *
  * and calls un_solver_solve together with all others. It gets x in its rows and in their columns,
  * with the bits of one rank, and the same report everywhere. a->row, col and val need room for all
- * rows and entries: the solve puts rows of other ranks there, unchanged. There are no columns yet.
- * Large systems with sites are solved by all ranks (UN_SOLVER_GEOMETRIC), others by rank 0, which
- * then holds them whole. */
+ * rows and entries: the solve puts rows of other ranks there, unchanged. Large systems are solved
+ * by all ranks (UN_SOLVER_GEOMETRIC, UN_SOLVER_JACOBI, without columns UN_SOLVER_AMG), others by
+ * rank 0, which then holds them whole. */
 
 typedef enum un_solver_kind {
     UN_SOLVER_AUTO, /* chosen by the system's size and stencil */

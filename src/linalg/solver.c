@@ -381,7 +381,7 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
     cg->apply = apply;
     cg->precondition = precondition;
     cg->rows = s->spread ? &s->spread->rows : NULL;
-    bool again = system->again && !s->spread && s->a && s->matrix.n == a->n;
+    bool again = system->again && s->a && s->matrix.n == a->n;
     s->matrix = *a;
     s->a = &s->matrix;
     s->b = system->b;
@@ -463,13 +463,22 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
 {
     un_spread *over = &s->spread_work;
     un_solver_kind kind = kind_for(s, system);
-    bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI;
-    if (!able || system->a->n < SPREAD_ROWS || s->dump)
+    bool columns = system->columns && system->columns->count > 0;
+    bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI ||
+                (kind == UN_SOLVER_AMG && !columns);
+    if (!able || system->a->n < SPREAD_ROWS || s->dump) {
+        un_spread_end(over);
+        s->spread = NULL;
         return un_spread_on_first(over, s->ctx, system, x, solve_alone, (void *)args, report);
-    UN_TRY(
-        un_spread_begin(over, s->ctx, system, x, un_amg_grain(system->a->n, system->a->n, false)));
-    if (system->columns && system->columns->count > 0)
-        UN_TRY(un_spread_know_columns(over, system->columns));
+    }
+    if (system->again && s->spread) {
+        un_spread_guess(over, x);
+    } else {
+        un_spread_end(over);
+        UN_TRY(un_spread_begin(over, s->ctx, system, x,
+                               un_amg_grain(system->a->n, system->a->n, false)));
+        if (columns) UN_TRY(un_spread_know_columns(over, system->columns));
+    }
     s->spread = over;
     UN_TRY(solve(s, system, x, args->tolerance, args->iteration_limit, report));
     return un_spread_answer(over, system->a, x);
@@ -484,6 +493,8 @@ un_status un_solver_solve(un_solver *s, const un_system *system, double *x, doub
     if (system->a->n == 0) return UN_OK;
     if (!system->rows || un_rank_count(s->ctx) == 1) return solve_alone(&args, system, x, report);
     un_status status = solve_over_ranks(s, system, x, &args, report);
+    if (status == UN_OK && s->spread) return UN_OK; /* the next may have the same matrix */
     un_spread_end(&s->spread_work);
+    s->spread = NULL;
     return status;
 }

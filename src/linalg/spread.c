@@ -177,6 +177,11 @@ un_status un_spread_begin(un_spread *s, un_context *ctx, const un_system *system
     return un_halo_create(ctx, s->cut, s->beside.id, s->beside.count, &s->near);
 }
 
+void un_spread_guess(un_spread *s, double *x)
+{
+    un_halo_share(s->shift, x, sizeof *x);
+}
+
 un_status un_spread_know_columns(un_spread *s, const un_columns *c)
 {
     un_ids ids = {0};
@@ -228,7 +233,11 @@ static un_status solve_whole(un_spread *s, const un_system *system, const double
                              un_spread_solve *solve, void *arg, un_solve_report *report)
 {
     un_context *ctx = s->ctx;
-    un_system whole = {.a = system->a, .b = b, .columns = system->columns, .weak = system->weak};
+    un_system whole = {.a = system->a,
+                       .b = b,
+                       .columns = system->columns,
+                       .weak = system->weak,
+                       .again = system->again};
     un_sites sites;
     int32_t n = system->a->n, *site = NULL;
     uint8_t *level = NULL;

@@ -43,6 +43,8 @@ int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row);
 /* Gives every rank its rows for the solve, by cut; x and b's copy r follow. */
 un_status un_spread_begin(un_spread *spread, un_context *ctx, const un_system *system, double *x,
                           int64_t grain);
+/* For another solve of the same system with another b and guess. */
+void un_spread_guess(un_spread *spread, double *x);
 /* Every rank gets to know what others have in the rows of these columns. */
 un_status un_spread_know_columns(un_spread *spread, const un_columns *columns);
 /* r = b, in the rows of the solve. */

@@ -22,7 +22,7 @@
  *
  * The surface's pressure P pushes all faces of the liquid by the same operator, and what is solved
  * for is the rest, which is 0 at the surface (as in project.c). Bodies that the liquid moves are
- * columns of the system (coupling.c).
+ * columns of the system (coupling.c). Over ranks: leaves_ranks.c.
  *
  * Where phi is uneven, a row may lose its diagonal to siblings in the air. Such a row counts them
  * as itself instead (`plain`). */
@@ -307,16 +307,20 @@ static un_status number(un_leaf_args *s)
     return un_pressure_number(s->pr, s->m->count);
 }
 
+/* Own rows; the matrix starts them all. */
 static un_status assemble(un_leaf_args *s)
 {
     un_pressure *pr = s->pr;
     un_context *ctx = pr->ctx;
-    UN_TRY(un_pressure_need_rows(pr, pr->matrix.n));
-    un_parallel_for(ctx, pr->matrix.n, 1024, count_entries, s);
-    UN_TRY(un_rows_start(ctx, pr->matrix.row, pr->matrix.n, "liquid cells"));
-    UN_TRY(un_pressure_need_entries(pr, (size_t)pr->matrix.row[pr->matrix.n]));
-    un_parallel_for(ctx, pr->matrix.n, 1024, fill_rows, s);
-    return UN_OK;
+    un_parallel_part(ctx, s->own, 1024, count_entries, s);
+    if (s->shared)
+        UN_TRY(un_pressure_start_rows(pr));
+    else
+        UN_TRY(un_rows_start(ctx, pr->matrix.row, pr->matrix.n, "liquid cells"));
+    un_status status = un_pressure_need_entries(pr, (size_t)pr->matrix.row[pr->matrix.n]);
+    UN_TRY(s->shared ? un_ranks_agree(ctx, status) : status);
+    un_parallel_part(ctx, s->own, 1024, fill_rows, s);
+    return s->shared ? un_leaf_pressure_know_rows(s) : UN_OK;
 }
 
 /* ---- the surface's pressure ---- */
@@ -472,8 +476,24 @@ static double heap_rows(void *arg, int64_t begin, int64_t end)
 {
     const un_leaf_args *s = arg;
     double most = 0;
-    for (int64_t n = begin; n < end; n++) most = fmax(most, s->heap[n]);
+    for (int64_t n = begin; n < end; n++) most = fmax(most, s->heap[s->own.begin + n]);
     return most;
+}
+
+/* Of the own rows of all ranks, counted from the first. */
+static double most_of_rows(un_leaf_args *s, un_parallel_value *value)
+{
+    double most = un_parallel_max(s->pr->ctx, s->own.end - s->own.begin, value, s);
+    return s->shared ? un_ranks_max(s->pr->ctx, most) : most;
+}
+
+/* Of several ranks, all know all of the answer. */
+static un_status solve(un_leaf_args *s, double tolerance, const un_release *release,
+                       un_solve_report *report)
+{
+    un_status status = un_leaves_agree(
+        s->m, un_pressure_solve(s->pr, NULL, tolerance, s->in->iteration_limit, release, report));
+    return status == UN_OK && s->shared ? un_leaf_pressure_tell(s) : status;
 }
 
 /* The velocity that parts heaps, alone. It is solved for before the pressure, whose guess and
@@ -481,27 +501,27 @@ static double heap_rows(void *arg, int64_t begin, int64_t end)
 static un_status part_heaps(un_leaf_args *s, un_arena *arena)
 {
     un_pressure *pr = s->pr;
-    size_t rows = (size_t)pr->matrix.n;
-    if (rows == 0 || !(un_parallel_max(pr->ctx, pr->matrix.n, heap_rows, s) > 0)) return UN_OK;
-    double *rhs = un_arena_alloc(arena, rows, sizeof *rhs);
-    double *x = un_arena_alloc(arena, rows, sizeof *x);
+    size_t first = (size_t)s->own.begin, rows = (size_t)s->own.end - first;
+    if (pr->matrix.n == 0 || !(most_of_rows(s, heap_rows) > 0)) return UN_OK;
+    double *rhs = un_arena_alloc(arena, rows + 1, sizeof *rhs);
+    double *x = un_arena_alloc(arena, rows + 1, sizeof *x);
     double *parting = un_arena_alloc(arena, (size_t)s->m->face_count + 1, sizeof *parting);
-    if (!rhs || !x || !parting) return UN_ERROR_MEMORY;
+    UN_TRY(un_leaves_agree(s->m, rhs && x && parting ? UN_OK : UN_ERROR_MEMORY));
     un_release none = {.on = false};
     un_solve_report report;
-    memcpy(rhs, pr->rhs, rows * sizeof *rhs);
-    memcpy(x, pr->x, rows * sizeof *x);
-    memcpy(pr->rhs, s->heap, rows * sizeof *rhs);
-    memset(pr->x, 0, rows * sizeof *x);
-    UN_TRY(un_pressure_solve(pr, NULL, fmax(HEAP_TOLERANCE, s->in->tolerance),
-                             s->in->iteration_limit, &none, &report));
+    memcpy(rhs, pr->rhs + first, rows * sizeof *rhs);
+    memcpy(x, pr->x + first, rows * sizeof *x);
+    memcpy(pr->rhs + first, s->heap + first, rows * sizeof *rhs);
+    memset(pr->x + first, 0, rows * sizeof *x);
+    UN_TRY(solve(s, fmax(HEAP_TOLERANCE, s->in->tolerance), &none, &report));
     pr->again = true; /* the pressure has the same matrix */
     if (report.finite) {
         s->parting = parting;
-        un_parallel_for(pr->ctx, s->m->face_count, 4096, find_parting, s);
+        un_parallel_part(pr->ctx, un_leaves_own_faces(s->m), 4096, find_parting, s);
+        un_leaves_spread_faces(s->m, parting, sizeof *parting);
     }
-    memcpy(pr->rhs, rhs, rows * sizeof *rhs);
-    memcpy(pr->x, x, rows * sizeof *x);
+    memcpy(pr->rhs + first, rhs, rows * sizeof *rhs);
+    memcpy(pr->x + first, x, rows * sizeof *x);
     return UN_OK;
 }
 
@@ -583,7 +603,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
 {
     const un_leaf_args *s = arg;
     double max = 0;
-    for (int64_t n = begin; n < end; n++) {
+    for (int64_t n = s->own.begin + begin; n < s->own.begin + end; n++) {
         int32_t q = s->pr->place[n];
         if (un_pressure_is_free(s->pr, (int32_t)n)) continue;
         double left = outflow(s, q) / (s->scale * un_leaf_volume(s->m, q)) -
@@ -600,55 +620,13 @@ static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_project
     un_pressure *pr = s->pr;
     s->heap = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s->heap);
     s->wanted = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s->wanted);
-    if (!s->heap || !s->wanted) return UN_ERROR_MEMORY;
-    UN_TRY(assemble(s));
-    if (in->bodies) UN_TRY(couple(s));
+    un_status status = un_pressure_need_rows(pr, pr->matrix.n);
+    UN_TRY(un_leaves_agree(s->m, s->heap && s->wanted ? status : UN_ERROR_MEMORY));
+    UN_TRY(un_leaves_agree(s->m, assemble(s)));
+    if (in->bodies) UN_TRY(un_leaves_agree(s->m, couple(s)));
     UN_TRY(part_heaps(s, arena));
     un_release release = {s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
-    return un_pressure_solve(pr, NULL, in->tolerance, in->iteration_limit, &release,
-                             &report->solve);
-}
-
-/* What the others are told of rank 0's answer. */
-typedef struct answer {
-    un_solve_report solve;
-    int32_t free_count;
-    bool parting;
-} answer;
-
-/* Over ranks rank 0 finds the pressure: there is no multigrid yet that works on rows of leaves over
- * ranks. Where bodies move with the liquid, every rank does, because all need their columns. */
-static un_status find_pressure_ranks(un_leaf_args *s, un_arena *arena,
-                                     un_leaf_projection_report *report)
-{
-    un_pressure *pr = s->pr;
-    un_context *ctx = pr->ctx;
-    un_ranks *ranks = un_context_ranks(ctx);
-    size_t rows = (size_t)pr->matrix.n;
-    bool first = un_rank(ctx) == 0;
-    un_status status =
-        first ? find_pressure(s, arena, report) : un_pressure_need_rows(pr, pr->matrix.n);
-    UN_TRY(un_ranks_agree(ctx, status));
-    answer told;
-    memset(&told, 0, sizeof told);
-    told.solve = report->solve;
-    told.free_count = pr->free_count;
-    told.parting = s->parting != NULL;
-    un_ranks_tell(ranks, &told, sizeof told);
-    if (told.free_count > 0 && !first) status = un_pressure_need_free(pr);
-    if (told.parting && !first) {
-        s->parting = un_arena_alloc(arena, (size_t)s->m->face_count + 1, sizeof *s->parting);
-        if (!s->parting) status = UN_ERROR_MEMORY;
-    }
-    UN_TRY(un_ranks_agree(ctx, status));
-    report->solve = told.solve;
-    pr->free_count = told.free_count;
-    un_ranks_tell(ranks, pr->x, rows * sizeof *pr->x);
-    un_ranks_tell(ranks, s->plain, (size_t)s->m->count);
-    if (told.free_count > 0) un_ranks_tell(ranks, pr->free, rows * sizeof *pr->free);
-    if (told.parting)
-        un_ranks_tell(ranks, s->parting, (size_t)s->m->face_count * sizeof *s->parting);
-    return UN_OK;
+    return solve(s, in->tolerance, &release, &report->solve);
 }
 
 un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_leaf_projection *in,
@@ -657,7 +635,7 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     un_context *ctx = pr->ctx;
     const un_leaves *m = in->leaves;
     un_leaf_args s = {.pr = pr, .in = in, .m = m, .scale = m->dim == 2 ? 1 : 1 / m->tree->h};
-    bool shared = m->share && !in->bodies;
+    s.shared = m->share && !in->bodies;
     *report = (un_leaf_projection_report){0};
     s.plain = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     pr->coupling.columns.count = 0;
@@ -666,10 +644,8 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     UN_TRY(un_leaves_agree(m, s.plain ? number(&s) : UN_ERROR_MEMORY));
     if (in->surface) un_parallel_for(ctx, m->face_count, 4096, press_faces, &s);
     report->cell_count = pr->matrix.n;
-    if (shared)
-        UN_TRY(find_pressure_ranks(&s, arena, report));
-    else
-        UN_TRY(un_leaves_agree(m, find_pressure(&s, arena, report)));
+    s.own = un_leaf_pressure_own(&s);
+    UN_TRY(find_pressure(&s, arena, report));
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
         un_leaf_walls_find_velocities(in->walls, m);
@@ -680,9 +656,7 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     if (pr->free_count > 0)
         un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);
     un_parallel_for(ctx, m->count, 8192, store_pressure, &s);
-    if (pr->matrix.n > 0 && s.wanted)
-        report->max_divergence = un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
-    if (shared) report->max_divergence = un_ranks_max(ctx, report->max_divergence);
+    if (pr->matrix.n > 0) report->max_divergence = most_of_rows(&s, divergence_rows);
     if (s.parting) un_parallel_for(ctx, m->face_count, 8192, add_parting, &s);
     return UN_OK;
 }

@@ -21,7 +21,16 @@ typedef struct un_leaf_args {
     /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
      * matrix to the last bit. */
     double scale;
+    bool shared; /* ranks share the rows */
+    un_part own; /* this one's; not shared: all */
 } un_leaf_args;
+
+/* Over ranks (leaves_ranks.c). Rows of this rank, of those that are numbered. */
+un_part un_leaf_pressure_own(un_leaf_args *s);
+/* Rows are assembled: which ones of others own rows couple to, and which leaves are plain. */
+un_status un_leaf_pressure_know_rows(un_leaf_args *s);
+/* All get to know all of the solution. */
+un_status un_leaf_pressure_tell(const un_leaf_args *s);
 
 /* One derivative and what it is made of: (sum w_i p_i) / d. */
 typedef struct un_side_rule {
