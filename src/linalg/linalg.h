@@ -83,6 +83,9 @@ typedef struct un_system {
  * by all ranks (UN_SOLVER_GEOMETRIC, UN_SOLVER_JACOBI, without columns UN_SOLVER_AMG), others by
  * rank 0, which then holds them whole. */
 
+/* Systems of fewer rows are solved by rank 0: messages would take longer. */
+#define UN_SPREAD_ROWS 16384
+
 typedef enum un_solver_kind {
     UN_SOLVER_AUTO, /* chosen by the system's size and stencil */
     UN_SOLVER_JACOBI,

@@ -439,9 +439,6 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
 
 /* ---- one rank or several ---- */
 
-/* Systems of fewer rows are solved by rank 0: messages would take longer. */
-#define SPREAD_ROWS 16384
-
 typedef struct first_args {
     un_solver *s;
     double tolerance;
@@ -466,7 +463,7 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
     bool columns = system->columns && system->columns->count > 0;
     bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI ||
                 (kind == UN_SOLVER_AMG && !columns);
-    if (!able || system->a->n < SPREAD_ROWS || s->dump) {
+    if (!able || system->a->n < UN_SPREAD_ROWS || s->dump) {
         un_spread_end(over);
         s->spread = NULL;
         return un_spread_on_first(over, s->ctx, system, x, solve_alone, (void *)args, report);

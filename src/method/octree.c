@@ -86,7 +86,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_WALLS, &clock);
     UN_TRY(un_octree_accelerate(s, dt)); /* [5] gravity on faces */
     un_stage_end(report, STAGE_FORCES, &clock);
-    UN_TRY(un_octree_agree(s, un_octree_project(s, dt, &projection))); /* [7] pressure */
+    UN_TRY(un_octree_project(s, dt, &projection)); /* [7] pressure */
     UN_TRY(un_octree_agree(s, un_core_touch_bodies(&s->core, dt)));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_octree_extend(s, dt)); /* beyond the liquid and at walls */

@@ -72,9 +72,11 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
     un_arena_reset(&s->core.arena);
     un_pressure_calm_leaves(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->walls, s->at.p);
     s->emitted.any = false;
-    UN_TRY(un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
-    return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
-                          def->solver.tolerance);
+    un_status status = un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p);
+    if (status == UN_OK)
+        status = un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
+                                def->solver.tolerance);
+    return un_octree_agree(s, status);
 }
 
 un_status un_octree_move_free(un_octree_flip *s, double dt)

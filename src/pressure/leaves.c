@@ -487,13 +487,15 @@ static double most_of_rows(un_leaf_args *s, un_parallel_value *value)
     return s->shared ? un_ranks_max(s->pr->ctx, most) : most;
 }
 
-/* Of several ranks, all know all of the answer. */
+/* Of several ranks, all know all of the answer. A rank that has no memory for a large system ends
+ * the run: it returns while others wait. */
 static un_status solve(un_leaf_args *s, double tolerance, const un_release *release,
                        un_solve_report *report)
 {
-    un_status status = un_leaves_agree(
-        s->m, un_pressure_solve(s->pr, NULL, tolerance, s->in->iteration_limit, release, report));
-    return status == UN_OK && s->shared ? un_leaf_pressure_tell(s) : status;
+    un_status status =
+        un_pressure_solve(s->pr, NULL, tolerance, s->in->iteration_limit, release, report);
+    if (!s->shared) return un_leaves_agree(s->m, status);
+    return status == UN_OK ? un_leaf_pressure_tell(s) : status;
 }
 
 /* The velocity that parts heaps, alone. It is solved for before the pressure, whose guess and
@@ -622,7 +624,7 @@ static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_project
     s->wanted = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s->wanted);
     un_status status = un_pressure_need_rows(pr, pr->matrix.n);
     UN_TRY(un_leaves_agree(s->m, s->heap && s->wanted ? status : UN_ERROR_MEMORY));
-    UN_TRY(un_leaves_agree(s->m, assemble(s)));
+    UN_TRY(s->shared ? assemble(s) : un_leaves_agree(s->m, assemble(s)));
     if (in->bodies) UN_TRY(un_leaves_agree(s->m, couple(s)));
     UN_TRY(part_heaps(s, arena));
     un_release release = {s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
@@ -635,7 +637,6 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     un_context *ctx = pr->ctx;
     const un_leaves *m = in->leaves;
     un_leaf_args s = {.pr = pr, .in = in, .m = m, .scale = m->dim == 2 ? 1 : 1 / m->tree->h};
-    s.shared = m->share && !in->bodies;
     *report = (un_leaf_projection_report){0};
     s.plain = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     pr->coupling.columns.count = 0;
@@ -644,6 +645,7 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     UN_TRY(un_leaves_agree(m, s.plain ? number(&s) : UN_ERROR_MEMORY));
     if (in->surface) un_parallel_for(ctx, m->face_count, 4096, press_faces, &s);
     report->cell_count = pr->matrix.n;
+    s.shared = m->share && !in->bodies && pr->matrix.n >= UN_SPREAD_ROWS;
     s.own = un_leaf_pressure_own(&s);
     UN_TRY(find_pressure(&s, arena, report));
     if (in->bodies && report->solve.finite) {

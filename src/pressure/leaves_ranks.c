@@ -1,7 +1,7 @@
 /* The pressure on leaves over ranks: each has the rows of its own leaves, and all solve for them
  * together (linalg/spread.c). Rows follow the leaves, so those of ranks follow one another. Every
- * rank then knows all of the solution, as all that is known at leaves. Where bodies move with the
- * liquid, every rank solves by itself: all would need their columns. */
+ * rank then knows all of the solution, as all that is known at leaves. Small systems every rank
+ * solves by itself, and those of liquid that moves bodies: all would need their columns. */
 #include "pressure/leaves.h"
 
 static int64_t first_row(const un_pressure *pr, int64_t leaf)
