@@ -99,13 +99,15 @@ void un_octree_end(void *state);
 /* ---- several ranks (octree_ranks.c) ---- */
 
 void un_octree_ranks_free(un_octree_flip *s);
-/* As un_octree_fill. */
-un_status un_octree_fill_ranks(un_octree_flip *s);
+/* From here on this is one of several, if it is to be. */
+void un_octree_begin_share(un_octree_flip *s);
 /* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
 un_status un_octree_share_out(un_octree_flip *s);
 un_status un_octree_share_leaves(un_octree_flip *s);
 /* Particles are known by their numbers until they are sorted again. */
 un_status un_octree_number(un_octree_flip *s);
+/* The same for particles that have just been seeded: those of ranks follow one another. */
+un_status un_octree_number_new(un_octree_flip *s);
 /* un_core_settle and un_core_push_bodies, over ranks too. */
 un_status un_octree_settle(un_octree_flip *s, const un_vec3 *was, double kick);
 un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits);

@@ -7,7 +7,8 @@
  * What each rank finds at its leaves goes to all. The curve is cut anew with every mesh, so work
  * stays even.
  *
- * The first state is made by every rank alone and then shared out; so is a checkpoint. */
+ * Of the first state, a rank seeds its own leaves. A checkpoint is read by every rank and shared
+ * out. */
 #include "method/octree.h"
 
 void un_octree_ranks_free(un_octree_flip *s)
@@ -24,49 +25,21 @@ void un_octree_ranks_free(un_octree_flip *s)
     *r = (un_octree_ranks){0};
 }
 
-un_status un_octree_share_out(un_octree_flip *s)
+void un_octree_begin_share(un_octree_flip *s)
 {
     un_octree_ranks *r = &s->ranks;
-    if (!r->wanted) return UN_OK;
+    if (!r->wanted) return;
     r->any = true; /* from here on this is one of several */
     r->tree.ctx = r->leaves.ctx = r->particles.ctx = s->core.ctx;
     r->tree.whole = true;
     s->markers.share = &r->particles;
-    return un_particle_share_out(&r->particles, &s->markers.particles);
 }
 
-/* ---- the first state ---- */
-
-/* A state that is not shared, filled and saved. */
-static un_status make_first(un_octree_flip *first, un_context *ctx, const un_scene *scene,
-                            un_state *saved)
+un_status un_octree_share_out(un_octree_flip *s)
 {
-    un_state seen;
-    UN_TRY(un_octree_begin(first, ctx, scene));
-    first->ranks.wanted = false;
-    UN_TRY(un_octree_fill(first));
-    un_state_init(&seen, ctx);
-    un_status status = un_octree_save(first, &seen);
-    if (status == UN_OK) status = un_state_copy(saved, &seen);
-    un_state_free(&seen);
-    return status;
-}
-
-un_status un_octree_fill_ranks(un_octree_flip *s)
-{
-    un_context *ctx = s->core.ctx;
-    un_octree_flip *first = un_alloc_zero(ctx, 1, sizeof *first);
-    un_state saved;
-    un_state_init(&saved, ctx);
-    if (first) first->core.ctx = ctx;
-    un_status status = un_ranks_agree(ctx, first ? UN_OK : UN_ERROR_MEMORY);
-    if (status == UN_OK) status = make_first(first, ctx, s->core.scene, &saved);
-    if (first) un_octree_end(first);
-    un_free(ctx, first);
-    status = un_ranks_agree(ctx, status);
-    if (status == UN_OK) status = un_octree_load(s, &saved);
-    un_state_free(&saved);
-    return status;
+    if (!s->ranks.wanted) return UN_OK;
+    un_octree_begin_share(s);
+    return un_particle_share_out(&s->ranks.particles, &s->markers.particles);
 }
 
 /* ---- parts of the step ---- */
@@ -81,6 +54,14 @@ un_status un_octree_number(un_octree_flip *s)
 {
     if (!s->ranks.any || s->ranks.particles.own.total == 0) return UN_OK; /* or resized already */
     return un_particle_share_number(&s->ranks.particles, &s->markers.particles);
+}
+
+un_status un_octree_number_new(un_octree_flip *s)
+{
+    un_particle_share *share = &s->ranks.particles;
+    if (!s->ranks.any) return UN_OK;
+    share->own = un_ranks_range(s->core.ctx, s->markers.particles.count);
+    return un_particle_share_number(share, &s->markers.particles);
 }
 
 static un_status sum_all(void *arg, int32_t width, un_parallel_values *values, void *values_arg,

@@ -88,10 +88,12 @@ static un_status seed(un_octree_flip *s)
     un_seed_leaves_def def = {.tree = &s->tree,
                               .shape = s->core.def->liquid.shape,
                               .walls = s->core.walls,
-                              .velocity = s->core.def->liquid.velocity};
+                              .velocity = s->core.def->liquid.velocity,
+                              .part = s->ranks.any ? &s->ranks.tree : NULL};
     particles->count = 0;
     UN_TRY(un_particles_seed_leaves(s->core.ctx, particles, &def, &s->core.sources.ledger.start));
     memset(particles->flags, UN_PARTICLE_CALM, (size_t)particles->count);
+    UN_TRY(un_octree_number_new(s));
     UN_TRY(find_all(s));
     un_sizing_forget(particles);
     return un_octree_sizes(s, 0);
@@ -103,20 +105,34 @@ static double particle_limit(const un_octree_flip *s, double most)
     return memory > 0 ? fmin(most, room / START_BYTES) : most;
 }
 
-/* The liquid is sampled evenly, then refined and coarsened to S a level at a time. */
-static un_status first_mesh(un_octree_flip *s)
+static un_status cover(un_octree_flip *s)
 {
     const un_shape *shape = s->core.def->liquid.shape;
     un_arena *arena = &s->core.arena;
     UN_TRY(un_octree_cover(&s->tree, arena, un_shape_bounds(shape),
                            particle_limit(s, START_PARTICLES)));
-    UN_TRY(un_octree_follow(&s->tree, arena, shape, particle_limit(s, SHAPE_PARTICLES)));
+    return un_octree_follow(&s->tree, arena, shape, particle_limit(s, SHAPE_PARTICLES));
+}
+
+/* The liquid is sampled evenly, then refined and coarsened to S a level at a time. */
+static un_status first_mesh(un_octree_flip *s)
+{
+    const un_shape *shape = s->core.def->liquid.shape;
+    un_context *ctx = s->core.ctx;
+    un_arena *arena = &s->core.arena;
+    un_octree *tree = &s->tree;
+    UN_TRY(un_octree_agree(s, cover(s)));
+    if (s->ranks.any) UN_TRY(un_particles_divide_tree(ctx, arena, tree, &s->ranks.tree, shape));
+    un_arena_reset(arena);
     for (int round = 0;; round++) {
         UN_TRY(seed(s));
-        bool done = round >= ROUNDS_MAX;
+        bool done = round >= ROUNDS_MAX, settled_ok = round >= tree->level_max;
         un_status status =
-            un_particles_refine_tree(s->core.ctx, arena, &s->tree, &s->markers, s->tree.level,
-                                     round >= s->tree.level_max, &done);
+            s->ranks.any
+                ? un_particles_refine_tree_ranks(ctx, arena, tree, &s->ranks.tree, &s->markers,
+                                                 tree->level, settled_ok, &done)
+                : un_particles_refine_tree(ctx, arena, tree, &s->markers, tree->level, settled_ok,
+                                           &done);
         un_arena_reset(arena);
         if (done || status != UN_OK) return status;
     }
@@ -132,10 +148,11 @@ static un_status fit_surface(un_octree_flip *s)
                        .shape = s->core.def->liquid.shape,
                        .walls = s->core.walls,
                        .phi = s->at.phi};
-    un_status status = un_leaf_fit_begin(ctx, &fit);
+    un_status status = un_octree_agree(s, un_leaf_fit_begin(ctx, &fit));
     for (int round = 0; round < FIT_ROUNDS && status == UN_OK; round++) {
         un_leaf_fit_move(ctx, &fit);
-        status = un_octree_sort(s);
+        status = un_octree_number(s);
+        if (status == UN_OK) status = un_octree_sort(s);
         if (status == UN_OK) status = un_octree_gather(s);
         if (status == UN_OK) status = un_octree_level_set(s);
     }
@@ -146,15 +163,16 @@ static un_status fit_surface(un_octree_flip *s)
 un_status un_octree_fill(void *state)
 {
     un_octree_flip *s = state;
-    if (s->ranks.wanted) return un_octree_fill_ranks(s);
+    un_octree_begin_share(s);
     if (s->core.def->liquid.shape) {
         UN_TRY(first_mesh(s));
         release(s); /* the first rounds sample more evenly, and take more room */
-        UN_TRY(un_particles_trim(s->core.ctx, &s->markers.particles));
+        UN_TRY(un_octree_agree(s, un_particles_trim(s->core.ctx, &s->markers.particles)));
     }
     for (int round = 0; round < START_ROUNDS; round++) {
         bool last = round == START_ROUNDS - 1;
         if (round > 0 && !last) UN_TRY(un_octree_resize(s));
+        UN_TRY(un_octree_number(s));
         if (round == 1) UN_TRY(un_octree_emit(s, 0));
         UN_TRY(un_octree_build_tree(s));
         UN_TRY(find_all(s));
