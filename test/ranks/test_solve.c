@@ -134,7 +134,7 @@ static void check_system(test_system *all, un_solver_kind kind, un_solver_kind u
 static void large_systems(void **state)
 {
     (void)state;
-    test_lattice lattices[] = {{48, false, 1e-6, false}, {30, true, 1e-3, false}};
+    test_lattice lattices[] = {{42, false, 1e-6, false}, {30, true, 1e-3, false}};
     for (int k = 0; k < 2; k++) {
         test_system s = test_system_make(lattices[k], lattices[k].bcc);
         assert_true(s.a.n > 2 * 16384);
