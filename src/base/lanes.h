@@ -193,6 +193,20 @@ static inline un_doubles8 un_doubles8_positive(un_doubles8 a)
 {
     return (un_doubles8)((un_longs8)a & (a > 0));
 }
+/* exp(a) of what is not above 0, to 1e-11 of it; at least exp(-700). 2^n exp(r), |r| up to half of
+ * ln 2; n stands in the lowest bits of a sum with 1.5 2^52. */
+static inline un_doubles8 un_doubles8_exp(un_doubles8 a)
+{
+    const double shift = 6755399441055744.0;
+    un_doubles8 least = a * 0 - 700;
+    a = (un_doubles8)(((un_longs8)a & (a > least)) | ((un_longs8)least & (a <= least)));
+    un_doubles8 t = a * 1.4426950408889634 + shift, n = t - shift;
+    un_doubles8 r = (a - n * 0.693147180369123816) - n * 1.90821492927058770e-10;
+    un_doubles8 y = r * (1.0 / 362880) + 1.0 / 40320;
+    const double term[8] = {1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1};
+    for (int k = 0; k < 8; k++) y = y * r + term[k];
+    return y * (un_doubles8)(((un_longs8)t << 52) + 0x3ff0000000000000);
+}
 /* Lanes 0, 1 and 2 of eight vectors. */
 static inline void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8])
 {

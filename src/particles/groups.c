@@ -23,15 +23,27 @@ static void clear_lane(un_group_box *node, int c)
     node->radius[c] = NAN;
 }
 
-static float round_down(double x)
+/* The next number below (way = -1) or above (1) if that is wanted, without a branch: it is a toss-up.
+ */
+static inline float step_if(bool wanted, float f, int32_t way)
 {
-    float f = (float)x;
-    return (double)f > x ? nextafterf(f, -INFINITY) : f;
+    if (f == 0) return wanted ? way * 1e-45f : f;
+    int32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    bits += (int32_t)wanted * (f > 0 ? way : -way);
+    memcpy(&f, &bits, sizeof f);
+    return f;
 }
-static float round_up(double x)
+
+static inline float round_down(double x)
 {
     float f = (float)x;
-    return (double)f < x ? nextafterf(f, INFINITY) : f;
+    return step_if((double)f > x, f, -1);
+}
+static inline float round_up(double x)
+{
+    float f = (float)x;
+    return step_if((double)f < x, f, 1);
 }
 
 static void bound_particles(un_group_box *node, int c, const un_groups *g, int64_t group)

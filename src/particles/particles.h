@@ -91,11 +91,14 @@ static inline un_vec3 un_particle_fall_unit(un_vec3 gravity, double dt)
     double whole = un_dot(gravity, gravity) * dt;
     return un_scale(gravity, whole > 0 ? UN_FALL_FREE / whole : 0);
 }
+static inline uint8_t un_fall_of(double product)
+{
+    return product < UN_FALL_LEAST * UN_FALL_FREE ? 0 : (uint8_t)fmin(product + 0.5, UINT8_MAX);
+}
 /* How much of free fall a change of velocity is. */
 static inline uint8_t un_particle_fall(un_vec3 change, un_vec3 unit)
 {
-    double fall = un_dot(change, unit);
-    return fall < UN_FALL_LEAST * UN_FALL_FREE ? 0 : (uint8_t)fmin(fall + 0.5, UINT8_MAX);
+    return un_fall_of(un_dot(change, unit));
 }
 
 /* Radius of a ball (2D: a disc) of the particle's volume, m. */
