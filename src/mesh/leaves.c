@@ -51,30 +51,73 @@ UN_KERNEL void compare_near(un_leaves *m, int64_t c, int dim)
     m->coarse[c] = coarse;
 }
 
-/* The leaves that hold the cubes of size s at at + (d - 1) s, d = 0 .. width - 1 along each axis, x
- * fastest; -1 beyond the brick. Those in the middle, d = 1 .. width - 2, are c, c + 1, ... */
-UN_KERNEL void find_cubes(const un_leaves *m, int64_t c, int width, int32_t *out, int dim)
+/* The leaves that hold the cubes of its own size around leaf c, x fastest; -1 beyond the brick. */
+UN_KERNEL void find_cubes(const un_leaves *m, int64_t c, int32_t *out, int dim)
 {
     const un_octree *tree = m->tree;
     int32_t at[3], s;
-    uint64_t part[3][4];
-    bool in[3][4];
+    uint64_t part[3][3];
+    bool in[3][3];
     place_of(tree, c, at, &s);
     for (int a = 0; a < dim; a++)
-        for (int d = 0; d < width; d++) {
+        for (int d = 0; d < 3; d++) {
             int32_t i = at[a] + (d - 1) * s;
             in[a][d] = i >= 0 && i < tree->n[a];
             part[a][d] = un_morton_spread((uint64_t)(uint32_t)i) << a;
         }
-    for (int z = 0; z < (dim == 2 ? 1 : width); z++)
-        for (int y = 0; y < width; y++)
-            for (int x = 0; x < width; x++) {
+    for (int z = 0; z < (dim == 2 ? 1 : 3); z++)
+        for (int y = 0; y < 3; y++)
+            for (int x = 0; x < 3; x++) {
                 bool inside = in[0][x] && in[1][y] && (dim == 2 || in[2][z]);
-                bool own = x > 0 && x < width - 1 && y > 0 && y < width - 1 &&
-                           (dim == 2 || (z > 0 && z < width - 1));
+                bool own = x == 1 && y == 1 && (dim == 2 || z == 1);
                 uint64_t key = part[0][x] | part[1][y] | (dim == 2 ? 0 : part[2][z]);
-                int k = (x - 1) + 2 * (y - 1) + (dim == 2 ? 0 : 4 * (z - 1));
-                *out++ = own ? (int32_t)c + k : inside ? un_octree_find_key(tree, key) : -1;
+                *out++ = own ? (int32_t)c : inside ? un_octree_find_key(tree, key) : -1;
+            }
+}
+
+/* The same for the 4^dim cubes around the leaves c, c + 1, ... that one parent is divided into. The
+ * cubes next to them belong to the 3^dim - 1 parents beside theirs: one search finds the leaf in the
+ * lower corner of each, and mostly leads to all of its children. */
+UN_KERNEL void find_cubes_family(const un_leaves *m, int64_t c, int32_t *out, int dim)
+{
+    const un_octree *tree = m->tree;
+    int level = tree->level[c], shift = 3 * (tree->level_max - level);
+    int32_t at[3], s, first[27];
+    uint64_t part[3][3];
+    bool in[3][3];
+    place_of(tree, c, at, &s);
+    for (int a = 0; a < dim; a++)
+        for (int d = 0; d < 3; d++) {
+            int32_t i = at[a] + (d - 1) * 2 * s;
+            in[a][d] = i >= 0 && i < tree->n[a];
+            part[a][d] = un_morton_spread((uint64_t)(uint32_t)i) << a;
+        }
+    for (int n = 0; n < (dim == 2 ? 9 : 27); n++) first[n] = -2; /* not sought yet */
+    for (int z = 0; z < (dim == 2 ? 1 : 4); z++)
+        for (int y = 0; y < 4; y++)
+            for (int x = 0; x < 4; x++) {
+                int px = (x + 1) / 2, py = (y + 1) / 2, pz = dim == 2 ? 0 : (z + 1) / 2;
+                /* places 0 .. 3 are upper, lower, upper, lower in their parents */
+                int child = (~x & 1) + 2 * (~y & 1) + (dim == 2 ? 0 : 4 * (~z & 1));
+                int n = px + 3 * py + 9 * pz;
+                if (px == 1 && py == 1 && (dim == 2 || pz == 1)) {
+                    *out++ = (int32_t)c + child;
+                    continue;
+                }
+                if (!in[0][px] || !in[1][py] || (dim == 3 && !in[2][pz])) {
+                    *out++ = -1;
+                    continue;
+                }
+                uint64_t key = part[0][px] | part[1][py] | (dim == 2 ? 0 : part[2][pz]);
+                if (first[n] == -2) first[n] = un_octree_find_key(tree, key);
+                int32_t there = first[n];
+                key += (uint64_t)child << shift;
+                if (tree->level[there] >= level && child > 0) {
+                    there += child;
+                    if (there >= m->count || tree->key[there] != key)
+                        there = un_octree_find_key(tree, key);
+                }
+                *out++ = there;
             }
 }
 
@@ -96,11 +139,11 @@ UN_KERNEL int find_near_in(un_leaves *m, int64_t c, int64_t end, int dim)
 {
     int32_t *near = m->near + (ptrdiff_t)m->near_count * c, cube[64];
     if (!is_family(m, c, end, dim)) {
-        find_cubes(m, c, 3, near, dim);
+        find_cubes(m, c, near, dim);
         compare_near(m, c, dim);
         return 1;
     }
-    find_cubes(m, c, 4, cube, dim);
+    find_cubes_family(m, c, cube, dim);
     for (int k = 0; k < 1 << dim; k++) {
         const int32_t *first = cube + (k & 1) + 4 * (k >> 1 & 1) + 16 * (k >> 2);
         for (int n = 0; n < (dim == 2 ? 9 : 27); n++)

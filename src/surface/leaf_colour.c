@@ -426,20 +426,44 @@ static void solve_front(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) f->found[n] = solve_leaf(f->a, f->leaf[n], f->depth);
 }
 
-/* The leaves at a side of c, and which of them c may bring nearer to the surface, join the front,
- * once each. A larger leaf sees the mean over the leaves beside it. */
-static void join(const leaf_args *a, int32_t c, int side, const double *depth, uint8_t *joined,
-                 int32_t *front, int32_t *count)
+/* The front while it is made; kept: by leaf, is its distance not to be found, or has it joined? */
+typedef struct joining {
+    const un_leaves *m;
+    const double *depth;
+    uint8_t *kept;
+    int32_t *front, count;
+} joining;
+
+static inline void join(joining *j, int32_t there)
 {
-    const un_leaves *m = a->m;
-    int32_t f = m->side[c][side], there = un_leaf_beyond(m, c, side);
-    if (there < 0) return;
-    for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
-        if (f < 0) there = m->face_side[m->group[~f][k]] / 6;
-        if (a->band[there] || joined[there]) continue;
-        if (depth[there] <= depth[c] && m->tree->level[there] >= m->tree->level[c]) continue;
-        joined[there] = 1;
-        front[(*count)++] = there;
+    j->kept[there] = 1;
+    j->front[j->count++] = there;
+}
+
+/* The leaves at the sides of c that c may bring nearer to the surface join the front, once each. A
+ * larger leaf sees the mean over the leaves beside it. */
+static void join_beside(joining *j, int32_t c)
+{
+    const un_leaves *m = j->m;
+    double depth = j->depth[c];
+    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
+    static const int step[6] = {-1, 1, -3, 3, -9, 9};
+    if (m->even[c]) {
+        for (int side = 0; side < 2 * m->dim; side++) {
+            int32_t there = near[step[side]];
+            if (!(j->kept[there] | (j->depth[there] <= depth))) join(j, there);
+        }
+        return;
+    }
+    for (int side = 0; side < 2 * m->dim; side++) {
+        int32_t f = m->side[c][side], there = near[step[side]];
+        if (there < 0) continue;
+        for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
+            if (f < 0) there = m->face_side[m->group[~f][k]] / 6;
+            if (j->kept[there]) continue;
+            if (j->depth[there] <= depth && m->tree->level[there] >= m->tree->level[c]) continue;
+            join(j, there);
+        }
     }
 }
 
@@ -460,10 +484,10 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
     double *found = un_arena_alloc(arena, n, sizeof *found);
     int32_t *front = un_arena_alloc(arena, n, sizeof *front);
     int32_t *wait = un_arena_alloc(arena, n, sizeof *wait), waiting = 0;
-    uint8_t *joined = un_arena_alloc(arena, n, 1), *waits = un_arena_alloc(arena, n, 1);
-    bool able = depth && found && front && wait && joined && waits;
+    uint8_t *kept = un_arena_alloc(arena, n, 1), *waits = un_arena_alloc(arena, n, 1);
+    bool able = depth && found && front && wait && kept && waits;
     UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
-    memset(joined, 0, n);
+    memcpy(kept, a->band, n - 1);
     memcpy(waits, a->band, n - 1);
     for (int32_t c = 0; c < m->count; c++) {
         depth[c] = a->band[c] ? fabs((double)phi[c]) : (double)FAR;
@@ -473,7 +497,8 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
         double limit = INFINITY;
         for (int32_t i = 0; i < waiting; i++) limit = fmin(limit, depth[wait[i]]);
         limit += FRONT_WIDTH * m->tree->h;
-        int32_t left = 0, count = 0;
+        int32_t left = 0;
+        joining j = {m, depth, kept, front, 0};
         for (int32_t i = 0; i < waiting; i++) {
             int32_t c = wait[i];
             if (depth[c] > limit) {
@@ -481,16 +506,16 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
                 continue;
             }
             waits[c] = 0;
-            for (int side = 0; side < 2 * m->dim; side++)
-                join(a, c, side, depth, joined, front, &count);
+            join_beside(&j, c);
         }
         waiting = left;
+        int32_t count = j.count;
         front_args f = {a, depth, front, found};
         un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
         un_leaves_spread_list(m, count, found, sizeof *found);
         for (int32_t i = 0; i < count; i++) {
             int32_t c = front[i];
-            joined[c] = 0;
+            kept[c] = 0;
             if (!(found[i] < depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
             depth[c] = found[i];
             if (!waits[c]) wait[waiting++] = c;
