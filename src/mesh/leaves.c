@@ -76,8 +76,8 @@ UN_KERNEL void find_cubes(const un_leaves *m, int64_t c, int32_t *out, int dim)
 }
 
 /* The same for the 4^dim cubes around the leaves c, c + 1, ... that one parent is divided into. The
- * cubes next to them belong to the 3^dim - 1 parents beside theirs: one search finds the leaf in the
- * lower corner of each, and mostly leads to all of its children. */
+ * cubes next to them belong to the 3^dim - 1 parents beside theirs: one search finds the leaf in
+ * the lower corner of each, and mostly leads to all of its children. */
 UN_KERNEL void find_cubes_family(const un_leaves *m, int64_t c, int32_t *out, int dim)
 {
     const un_octree *tree = m->tree;

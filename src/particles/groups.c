@@ -23,7 +23,8 @@ static void clear_lane(un_group_box *node, int c)
     node->radius[c] = NAN;
 }
 
-/* The next number below (way = -1) or above (1) if that is wanted, without a branch: it is a toss-up.
+/* The next number below (way = -1) or above (1) if that is wanted, without a branch: it is a
+ * toss-up.
  */
 static inline float step_if(bool wanted, float f, int32_t way)
 {
