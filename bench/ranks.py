@@ -17,7 +17,9 @@ and compares them with ranks.csv. Then it fits the processor time of ranks outsi
     busy = a particles + b copies + c
 
 and predicts the efficiency of many ranks: a particles, over the busy time with copies, uneven work,
-and messages. A network's latency and bandwidth are given, not measured.
+and messages. A network's latency, the processor time for a message, and bandwidth are given, not
+measured. A rank sends to all its neighbours at once and then waits, so an exchange costs the
+latency once, and a message to each of them.
 
 Slabs have at least 8 layers, so a grid of n layers has work for n / 8 ranks. For more than that the
 model takes blocks of 8^3 cells along a curve, which the program does not have: a rank's copies are
@@ -125,8 +127,10 @@ class Tank:
         units = (self.layers + UNIT - 1) // UNIT
         sizes = numpy.minimum(UNIT, self.layers - UNIT * numpy.arange(units))
         first, rows = None, []
-        for now, was, at in zip(self.now, self.was, self.at):
-            work = numpy.bincount(now // UNIT, minlength=units) + CELL_WORK * self.layer_cells * sizes
+        for now, before_it, was, at in zip(self.now, [self.now[0]] + self.now, self.was, self.at):
+            # slabs are cut by the particles of the step before
+            work = (numpy.bincount(before_it // UNIT, minlength=units) +
+                    CELL_WORK * self.layer_cells * sizes)
             cut, largest, before = best_cut(work, ranks)
             old = first
             if first:
@@ -140,8 +144,8 @@ class Tank:
             copies = sum(numpy.searchsorted(at, b + REACH, side="right") -
                          numpy.searchsorted(at, b - REACH) for b in borders)
             owner = numpy.searchsorted(borders, now, side="right")
-            before_it = numpy.searchsorted(UNIT * numpy.array((old or first)[1:-1]), was, side="right")
-            migrated = int((owner != before_it).sum())
+            owner_was = numpy.searchsorted(UNIT * numpy.array((old or first)[1:-1]), was, side="right")
+            migrated = int((owner != owner_was).sum())
             # one that has just left stays behind as a copy, which nobody sends
             rows.append((int(copies) - migrated, migrated, int(copies),
                          largest / (before[-1] / ranks), 2 * len(borders)))
@@ -205,7 +209,9 @@ def efficiency(fit, runs, args, ranks, particles, copies):
     mean = {k: sum(r[k] for r in inner) / len(inner) for k in inner[0]}
     scale = copies / mean["copies"]  # bytes go by the area of borders, and so do copies
     sent = scale * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
-    wait = (sent / args.bandwidth + mean["messages"] * max(1, args.neighbours / 2) * args.latency +
+    # a slab's rank sends to two neighbours at a time, and waits for both at once
+    exchanges = mean["messages"] / 2
+    wait = (sent / args.bandwidth + exchanges * (args.latency + args.neighbours * args.overhead) +
             mean["calls"] * args.latency * math.log2(ranks))
     busy = a * particles * args.uneven + b * copies + c
     return a * particles / (busy + wait), busy, wait
@@ -222,6 +228,7 @@ def main():
     parser.add_argument("--rate", type=float, default=200)
     parser.add_argument("--ranks", default="2,4,8,16")
     parser.add_argument("--latency", type=float, default=2e-6, help="of a message, s")
+    parser.add_argument("--overhead", type=float, default=0.4e-6, help="of sending one message, s")
     parser.add_argument("--bandwidth", type=float, default=2.5e9, help="of a rank, bytes/s")
     parser.add_argument("--uneven", type=float, default=1.1, help="largest work over the mean")
     parser.add_argument("--neighbours", type=float, default=18, help="of a block of the curve")
@@ -248,6 +255,9 @@ def main():
     print(f"busy: {1e6 * fit[0]:.2f} us a particle, {1e6 * fit[1]:.2f} us a copy, "
           f"{1e3 * fit[2]:.2f} ms besides; off by {100 * off:.0f} % (root mean square)")
     largest = max(x[3] for ranks in runs for x in tank.predict(ranks))
+    inner = [r for step in runs[max(runs)][1:] for r in step if 0 < r["rank"] < max(runs) - 1]
+    for name in ("messages", "calls", "halo_bytes", "migrated_bytes", "solve_bytes"):
+        print(f"{name} a step, on {max(runs)}: {sum(r[name] for r in inner) / len(inner):.0f}")
     print(f"largest work over the mean in these runs: at most {largest:.2f}")
     per_cell = 8
     print("\nefficiency of 1,000 ranks; particles a rank, busy and waiting ms a step:")

@@ -177,6 +177,8 @@ typedef struct un_band_step {
     double dt;
     int64_t step;  /* number */
     double volume; /* that all particles should have together */
+    int32_t reach; /* layers that liquid passes in the step, and one more; ranks know u as far and
+                    * two layers more */
 } un_band_step;
 un_status un_band_carry_faces(un_context *ctx, un_arena *arena, un_band *band,
                               un_particles *particles, un_bins_gone *gone, const un_band_step *in);

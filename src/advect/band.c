@@ -145,23 +145,28 @@ static void mirror_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Over ranks, cells that end the liquid may lie on others: passes along x and y take as many layers
+ * beside own ones as a depth reaches. */
 un_status un_band_measure(un_context *ctx, un_arena *arena, un_band *band, const float *phi,
                           const un_walls *walls)
 {
     const un_grid *g = walls->grid;
-    int64_t rows = (int64_t)g->n[1] * g->n[2];
     depth_args a = {.phi = phi, .walls = walls, .most = (int)ceil(band->width) + 3};
     if (!(band->width > 0)) return UN_OK;
     uint8_t *other = un_arena_alloc(arena, (size_t)g->cell_count, 1);
     if (!other) return UN_ERROR_MEMORY;
     /* after an even number of passes the result is in band->depth */
     uint8_t *from = g->dim == 2 ? other : band->depth, *to = g->dim == 2 ? band->depth : other;
+    un_part own = un_grid_own_rows(g, 0), wide = un_grid_own_rows(g, a.most);
     a.to = from;
-    un_parallel_for(ctx, rows, 32, begin_rows, &a);
+    un_parallel_part(ctx, own, 32, begin_rows, &a);
+    UN_TRY(un_grid_share(g, &(un_layered){from, 1}, 1, a.most));
     for (a.axis = 0; a.axis <= g->dim; a.axis++) {
         a.from = from;
         a.to = to;
-        un_parallel_for(ctx, rows, 32, a.axis < g->dim ? along_rows : mirror_rows, &a);
+        if (a.axis == g->dim) UN_TRY(un_grid_share(g, &(un_layered){from, 1}, 1, 1));
+        un_parallel_part(ctx, a.axis < g->dim - 1 ? wide : own, 32,
+                         a.axis < g->dim ? along_rows : mirror_rows, &a);
         uint8_t *swap = from;
         from = to;
         to = swap;

@@ -33,7 +33,8 @@ typedef struct carry_args {
     uint8_t *deep;  /* at cells: now; 2: next to such a cell */
     uint8_t *parts; /* at cells: those whose liquid was deep, a bit for each */
     double *way[3]; /* at cells of some depth: from the centre to where its liquid was */
-    int32_t *first; /* by row of cells: the first of its new particles, from `base` on */
+    int32_t *first; /* by own row of cells: the first of its new particles, from `base` on */
+    un_part rows;   /* own ones */
     int32_t base;
     uint8_t *goes; /* at old particles: 1 if it is the grid's now */
     un_vec3 fall_unit;
@@ -170,11 +171,12 @@ static void plan_rows(void *arg, int64_t begin, int64_t end)
         memset(a->deep + c, 0, (size_t)g->n[0]);
         memset(a->parts + c, 0, (size_t)g->n[0]);
         for (int32_t i = 0; i < g->n[0]; i++) a->way[0][c + i] = NAN; /* not known */
-        a->first[row] = 0;
+        int32_t *count_of = &a->first[row - a->rows.begin];
+        *count_of = 0;
         for (int32_t i = 1; i < inner && !outside; i += 8) {
             int32_t count = (int32_t)un_min64(inner - i, 8);
             at[0] = i;
-            UN_BY_DIM(g->dim, a->first[row] += plan_eight_in(a, at, c + i, count, dim));
+            UN_BY_DIM(g->dim, *count_of += plan_eight_in(a, at, c + i, count, dim));
         }
     }
 }
@@ -330,7 +332,7 @@ void un_band_to_faces(un_context *ctx, const un_band *band, double *const u[3],
                       double *const weight[3], const un_grid *grid)
 {
     to_faces_args a = {band, u, weight, grid};
-    if (band->width > 0) un_parallel_for(ctx, (int64_t)grid->n[1] * grid->n[2], 32, put_rows, &a);
+    if (band->width > 0) un_parallel_part(ctx, un_grid_own_rows(grid, 0), 32, put_rows, &a);
 }
 
 /* ---- particles ---- */
@@ -373,8 +375,9 @@ static void place_rows(void *arg, int64_t begin, int64_t end)
     un_eight x, foot, now, before;
     for (int64_t row = begin; row < end; row++) {
         int32_t at[3] = {1, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
-        int32_t q = a->base + a->first[row];
-        if (a->first[row] == a->first[row + 1]) continue;
+        const int32_t *first = &a->first[row - a->rows.begin];
+        int32_t q = a->base + first[0];
+        if (first[0] == first[1]) continue;
         for (; at[0] < g->n[0] - 1; at[0]++) {
             int64_t c = un_grid_cell(g, at[0], at[1], at[2]);
             if (a->deep[c]) {
@@ -404,6 +407,14 @@ static void scale_deep(void *arg, int64_t begin, int64_t end)
         if (p->flags[q] & UN_PARTICLE_DEEP) p->volume[q] *= a->factor;
 }
 
+/* A volume as a whole number of small parts of a cell: their sum is the same in any order, and so
+ * on any number of ranks. */
+#define PARTS 0x1p24
+static double whole_volume(const carry_args *a, int64_t q)
+{
+    return rint(a->particles->volume[q] / a->grid->volume * PARTS);
+}
+
 /* Marks those of the old particles that are the grid's now; the volume of the others. */
 static double mark_gone(void *arg, int64_t begin, int64_t end)
 {
@@ -413,7 +424,7 @@ static double mark_gone(void *arg, int64_t begin, int64_t end)
     for (int64_t q = begin; q < end; q++) {
         int64_t c = un_grid_cell_at(a->grid, un_particle_position(p, q));
         a->goes[q] = (p->flags[q] & UN_PARTICLE_DEEP) || a->deep[c];
-        if (!a->goes[q]) stays += p->volume[q];
+        if (!a->goes[q]) stays += whole_volume(a, q);
     }
     return stays;
 }
@@ -424,7 +435,7 @@ static double sum_volume(void *arg, int64_t begin, int64_t end, bool deep)
     const un_particles *p = a->particles;
     double sum = 0;
     for (int64_t q = a->base + begin; q < a->base + end; q++)
-        if (((p->flags[q] & UN_PARTICLE_DEEP) != 0) == deep) sum += p->volume[q];
+        if (((p->flags[q] & UN_PARTICLE_DEEP) != 0) == deep) sum += whole_volume(a, q);
     return sum;
 }
 static double sum_deep(void *arg, int64_t begin, int64_t end)
@@ -443,45 +454,80 @@ static void list_gone(int32_t *list, const carry_args *a, un_bins_gone *gone)
         if (a->goes[q]) list[gone->count++] = q;
 }
 
+static un_status allocate(carry_args *a, un_arena *arena)
+{
+    size_t cells = (size_t)a->grid->cell_count, count = (size_t)a->particles->count + 1;
+    a->deep = un_arena_alloc(arena, cells, 1);
+    a->parts = un_arena_alloc(arena, cells, 1);
+    a->first = un_arena_alloc(arena, (size_t)(a->rows.end - a->rows.begin) + 1, sizeof *a->first);
+    a->goes = un_arena_alloc(arena, count, 1);
+    for (int d = 0; d < a->grid->dim; d++) {
+        a->way[d] = un_arena_alloc(arena, cells, sizeof *a->way[d]);
+        if (!a->way[d]) return UN_ERROR_MEMORY;
+    }
+    return a->deep && a->parts && a->first && a->goes ? UN_OK : UN_ERROR_MEMORY;
+}
+
+/* Velocities of deep cells' faces; what neighbours on other ranks have found goes to and fro. */
+static un_status carry(un_context *ctx, carry_args *a)
+{
+    const un_grid *g = a->grid;
+    un_band *band = a->band;
+    un_layered ways[3], faces[3];
+    for (int d = 0; d < g->dim; d++) {
+        ways[d] = (un_layered){a->way[d], sizeof *a->way[d]};
+        faces[d] = (un_layered){band->u[d], sizeof *band->u[d]};
+    }
+    UN_TRY(un_grid_share(g, &(un_layered){a->deep, 1}, 1, a->in->reach));
+    UN_TRY(un_grid_share(g, ways, g->dim, 1));
+    un_parallel_part(ctx, a->rows, GRAIN, widen_rows, a);
+    UN_TRY(un_grid_share(g, &(un_layered){band->deep, 1}, 1, 2));
+    un_parallel_part(ctx, a->rows, GRAIN, carry_rows, a);
+    return un_grid_share(g, faces, g->dim, 1);
+}
+
+/* The volume of all together becomes what the ledger expects. stays: of old particles. */
+static void keep_volume(un_context *ctx, carry_args *a, int64_t total, double stays)
+{
+    double sums[2] = {un_parallel_sum(ctx, total, sum_deep, a),
+                      stays + un_parallel_sum(ctx, total, sum_new, a)};
+    un_ranks_add(ctx, sums, 2);
+    double unit = a->grid->volume / PARTS, deep = sums[0] * unit;
+    if (!(deep > 0)) return;
+    a->factor = (float)un_clamp((a->in->volume - sums[1] * unit) / deep, LEAST, MOST);
+    un_parallel_for(ctx, a->particles->count, 4096, scale_deep, a);
+}
+
 un_status un_band_carry_faces(un_context *ctx, un_arena *arena, un_band *band, un_particles *p,
                               un_bins_gone *gone, const un_band_step *in)
 {
     const un_grid *g = in->walls->grid;
-    int64_t rows = (int64_t)g->n[1] * g->n[2], total = 0;
+    int64_t total = 0;
     carry_args a = {.in = in,
                     .grid = g,
                     .band = band,
                     .particles = p,
                     .base = p->count,
+                    .rows = un_grid_own_rows(g, 0),
                     .fall_unit = un_particle_fall_unit(in->gravity, in->kick)};
-    a.deep = un_arena_alloc(arena, (size_t)g->cell_count, 1);
-    a.parts = un_arena_alloc(arena, (size_t)g->cell_count, 1);
-    a.first = un_arena_alloc(arena, (size_t)rows + 1, sizeof *a.first);
-    for (int d = 0; d < g->dim; d++) {
-        a.way[d] = un_arena_alloc(arena, (size_t)g->cell_count, sizeof *a.way[d]);
-        if (!a.way[d]) return UN_ERROR_MEMORY;
-    }
+    int64_t rows = a.rows.end - a.rows.begin;
+    UN_TRY(allocate(&a, arena));
     int32_t *list = un_arena_alloc(arena, (size_t)p->count + 1, sizeof *list);
-    a.goes = un_arena_alloc(arena, (size_t)p->count + 1, 1);
-    if (!a.deep || !a.parts || !a.first || !list || !a.goes) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, rows, GRAIN, plan_rows, &a);
+    if (!list) return UN_ERROR_MEMORY;
+    un_layered was[2] = {{band->deep, 1}, {band->depth, 1}};
+    UN_TRY(un_grid_share(g, was, 2, in->reach));
+    un_parallel_part(ctx, a.rows, GRAIN, plan_rows, &a);
     for (int64_t row = 0; row <= rows; row++) {
         int32_t count = row < rows ? a.first[row] : 0;
         a.first[row] = (int32_t)total;
         total += count;
     }
     UN_TRY(un_particles_reserve(ctx, p, p->count + total));
-    un_parallel_for(ctx, rows, GRAIN, widen_rows, &a);
-    un_parallel_for(ctx, rows, GRAIN, carry_rows, &a);
+    UN_TRY(carry(ctx, &a));
     double stays = un_parallel_sum(ctx, a.base, mark_gone, &a);
     list_gone(list, &a, gone);
-    un_parallel_for(ctx, rows, GRAIN, place_rows, &a);
+    un_parallel_part(ctx, a.rows, GRAIN, place_rows, &a);
     p->count += (int32_t)total;
-    double deep = un_parallel_sum(ctx, total, sum_deep, &a);
-    stays += un_parallel_sum(ctx, total, sum_new, &a);
-    if (deep > 0) {
-        a.factor = (float)un_clamp((in->volume - stays) / deep, LEAST, MOST);
-        un_parallel_for(ctx, p->count, 4096, scale_deep, &a);
-    }
+    keep_volume(ctx, &a, total, stays);
     return UN_OK;
 }

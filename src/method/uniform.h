@@ -37,6 +37,7 @@ typedef struct un_uniform_ranks {
     un_particle_sums sums; /* of all particles, after the level set */
     size_t id_room, slot_room, arrived_room;
     un_portion portion; /* particles and cells are found when asked for */
+    int32_t reach;      /* layers that liquid passes in this step */
     /* rank 0, while it shows the state (uniform_whole.c) */
     unsigned has; /* a sum of un_show */
     un_particles whole;
@@ -182,6 +183,11 @@ un_status un_uniform_ranks_reach(un_uniform *s, double dt);
 un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
 un_status un_uniform_ranks_remove(un_uniform *s);
 un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first);
+/* Layers that liquid has passed in this step, by velocities of the grid or of particles; 0 on one
+ * rank. */
+int32_t un_uniform_ranks_stray(const un_uniform *s);
+/* Those that are gone have become the grid's, those from `first` on are new; sorted. */
+un_status un_uniform_ranks_carry(un_uniform *s, int32_t first, const un_bins_gone *gone);
 /* Lists own particles in order, for windows of all ranks'. */
 un_status un_uniform_ranks_list_shown(un_uniform *s);
 /* All particles to rank 0, in order, into ranks.whole. */

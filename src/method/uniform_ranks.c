@@ -606,6 +606,11 @@ un_status un_uniform_ranks_reach(un_uniform *s, double dt)
         now[n] = (un_layered){s->u[n], sizeof *s->u[n]};
         before[n] = (un_layered){s->u_old[n], sizeof *s->u_old[n]};
     }
+    s->ranks.reach = (int32_t)far;
+    if (s->band.width > 0) { /* cubics, and faces that other ranks' liquid comes from */
+        UN_TRY(un_grid_share(g, now, g->dim, (int32_t)far + 4));
+        return un_grid_share(g, before, g->dim, (int32_t)far + 4);
+    }
     UN_TRY(un_grid_share(g, now, g->dim, (int32_t)far + 2));
     return un_grid_share(g, before, g->dim, 2);
 }
@@ -704,4 +709,41 @@ un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first)
     r->id_end += (uint32_t)count;
     un_uniform_keep_own(s, first);
     return UN_OK;
+}
+
+int32_t un_uniform_ranks_stray(const un_uniform *s)
+{
+    const un_particles *p = &s->particles;
+    int32_t far = s->ranks.reach;
+    if (!s->ranks.slabs) return 0;
+    un_part own = un_slabs_part(s->ranks.slabs, 0);
+    for (int32_t q = 0; q < p->count; q++) {
+        int32_t layer = un_uniform_layer_of(s, p, q);
+        int64_t below = own.begin - layer, above = layer - own.end + 1;
+        far = (int32_t)un_max64(far, un_max64(below, above));
+    }
+    return (int32_t)un_ranks_max(s->core.ctx, far);
+}
+
+/* As one rank numbers them: old ones, then new ones by rows of cells, of which a rank's follow
+ * those of the ranks before it. */
+un_status un_uniform_ranks_carry(un_uniform *s, int32_t first, const un_bins_gone *gone)
+{
+    un_uniform_ranks *r = &s->ranks;
+    un_particles *p = &s->particles;
+    uint8_t *keep = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1);
+    int32_t kept = 0;
+    if (!keep) return UN_ERROR_MEMORY;
+    un_range range = un_ranks_range(s->core.ctx, p->count - first);
+    UN_TRY(un_uniform_need_ids(s, p->count));
+    for (int32_t q = first; q < p->count; q++)
+        r->id[q] = r->id_end + (uint32_t)(range.begin + q - first);
+    r->id_end += (uint32_t)range.total;
+    memset(keep, 1, (size_t)p->count);
+    for (int32_t i = 0; i < gone->count; i++) keep[gone->list[i]] = 0;
+    for (int32_t q = 0; q < p->count; q++)
+        if (keep[q]) r->id[kept++] = r->id[q];
+    un_particles_filter(p, keep);
+    un_arena_reset(&s->core.arena);
+    return un_uniform_ranks_sort(s);
 }

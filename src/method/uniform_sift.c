@@ -2,7 +2,7 @@
  *
  * The file is read twice. First each rank finds the layers of all particles, two bytes each, and
  * from them the slabs, as the start of a run does. Then it keeps its own particles, with their
- * numbers among all, and its layers of the pressure. */
+ * numbers among all, and its layers of the pressure and of what a narrow band carries. */
 #include "method/uniform.h"
 
 typedef struct sifting {
@@ -21,6 +21,12 @@ typedef struct sifting {
 static bool of_particles(const char *name)
 {
     return strncmp(name, "particles.", 10) == 0;
+}
+
+static bool of_cells(const char *name)
+{
+    return strcmp(name, "pressure") == 0 || strcmp(name, "deep") == 0 ||
+           strncmp(name, "carried_", 8) == 0;
 }
 
 /* ---- first: where they are ---- */
@@ -59,8 +65,7 @@ static int64_t count_own(void *arg, const char *name, int64_t count, int32_t wid
     const sifting *s = arg;
     (void)width;
     if (of_particles(name) && count == s->total) return s->own;
-    if (strcmp(name, "pressure") == 0 && count == s->grid.cell_count)
-        return s->cells.end - s->cells.begin;
+    if (of_cells(name) && count == s->grid.cell_count) return s->cells.end - s->cells.begin;
     return UN_SIEVE_ALL;
 }
 
@@ -92,11 +97,11 @@ static int64_t keep_own(void *arg, const char *name, void *elements, int64_t fir
 {
     const sifting *s = arg;
     if (of_particles(name)) return keep_particles(s, elements, first, count, width);
-    double *p = elements;
+    char *p = elements;
     int64_t begin = un_max64(s->cells.begin - first, 0);
     int64_t end = un_min64(s->cells.end - first, count);
     if (end <= begin) return 0;
-    memmove(p, p + begin, (size_t)(end - begin) * sizeof *p);
+    memmove(p, p + begin * width, (size_t)((end - begin) * width));
     return end - begin;
 }
 

@@ -226,7 +226,8 @@ un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def)
 #define RECUT_GAIN 0.05
 
 /* What a step leaves behind at cells and the next one, or probes, ask for. */
-static int32_t list_fields(const un_uniform *s, un_layered fields[10])
+#define FIELDS_MAX 12
+static int32_t list_fields(const un_uniform *s, un_layered fields[FIELDS_MAX])
 {
     const un_pressure *pr = s->pressure;
     int32_t count = 0;
@@ -235,7 +236,9 @@ static int32_t list_fields(const un_uniform *s, un_layered fields[10])
     for (int a = 0; a < s->core.grid.dim; a++) {
         fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
         fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};
+        if (s->band.width > 0) fields[count++] = (un_layered){s->band.u[a], sizeof *s->band.u[a]};
     }
+    if (s->band.width > 0) fields[count++] = (un_layered){s->band.deep, 1};
     return count;
 }
 
@@ -250,7 +253,7 @@ static void add_particles(const un_uniform *s, double *work)
 
 un_status un_uniform_recut(un_uniform *s)
 {
-    un_layered fields[10];
+    un_layered fields[FIELDS_MAX];
     double *work;
     bool changed;
     if (!s->ranks.counted) return UN_OK; /* they have just been cut */
@@ -261,6 +264,8 @@ un_status un_uniform_recut(un_uniform *s)
     un_arena_reset(&s->core.arena);
     if (!changed) return UN_OK;
     s->ranks.portion.cuts++;
+    if (s->band.width > 0)
+        UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_HALO));
     UN_TRY(sample_walls(s));
     return settle(s);
 }

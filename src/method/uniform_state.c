@@ -16,20 +16,22 @@ static uint64_t found_hash(const un_uniform *s)
                           (size_t)s->core.grid.cell_count * sizeof *s->phi);
 }
 
-static un_status save_band(const un_band *band, int64_t cells, un_state *out)
+static un_status save_band(const un_band *band, un_part cells, un_state *out)
 {
+    int64_t from = cells.begin, count = cells.end - from;
     if (!(band->width > 0)) return UN_OK;
     for (int a = 0; a < 3 && band->u[a]; a++)
-        UN_TRY(un_state_add(out, carried[a], band->u[a], cells, 8));
-    return un_state_add(out, "deep", band->deep, cells, 1);
+        UN_TRY(un_state_add(out, carried[a], band->u[a] + from, count, 8));
+    return un_state_add(out, "deep", band->deep + from, count, 1);
 }
 
-static un_status load_band(un_band *band, int64_t cells, const un_state *in)
+static un_status load_band(un_band *band, un_part cells, const un_state *in)
 {
+    int64_t from = cells.begin, count = cells.end - from;
     if (!(band->width > 0) || !un_state_find(in, "deep")) return UN_OK;
     for (int a = 0; a < 3 && band->u[a]; a++)
-        UN_TRY(un_state_take(in, carried[a], band->u[a], cells, 8));
-    return un_state_take(in, "deep", band->deep, cells, 1);
+        UN_TRY(un_state_take(in, carried[a], band->u[a] + from, count, 8));
+    return un_state_take(in, "deep", band->deep + from, count, 1);
 }
 
 un_status un_uniform_save(const void *state, un_state *out)
@@ -41,11 +43,11 @@ un_status un_uniform_save(const void *state, un_state *out)
     UN_TRY(un_core_save(&s->core, out));
     first = out->count;
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
+    UN_TRY(save_band(&s->band, (un_part){0, s->core.grid.cell_count}, out));
     un_uniform_fetch_cells(s, out, first);
     if (s->thick.any)
         UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     UN_TRY(un_save_inflow(out, &s->inflow));
-    UN_TRY(save_band(&s->band, s->core.grid.cell_count, out));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
     return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
 }
@@ -58,6 +60,7 @@ un_status un_uniform_keep(void *state, un_state *out)
     UN_TRY(un_uniform_ranks_keep(s, out));
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8));
+    UN_TRY(save_band(&s->band, own, out));
     if (s->thick.any)
         UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     UN_TRY(un_save_inflow(out, &s->inflow));
@@ -68,11 +71,13 @@ un_status un_uniform_keep(void *state, un_state *out)
 static un_status load_parts(un_uniform *s, const un_state *in)
 {
     bool kept = un_state_find(in, "ranks.first") != NULL;
-    if (!kept) UN_TRY(un_state_take(in, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
     UN_TRY(kept ? un_uniform_ranks_take(s, in) : un_uniform_share_out(s));
-    un_part own = un_grid_own_cells(&s->core.grid, 0);
-    if (!kept) return UN_OK;
-    return un_state_take(in, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8);
+    un_part own = {0, s->core.grid.cell_count};
+    if (kept) own = un_grid_own_cells(&s->core.grid, 0);
+    UN_TRY(un_state_take(in, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8));
+    UN_TRY(load_band(&s->band, own, in));
+    if (!(s->band.width > 0)) return UN_OK;
+    return un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_HALO);
 }
 
 un_status un_uniform_load(void *state, const un_state *in)
@@ -86,7 +91,6 @@ un_status un_uniform_load(void *state, const un_state *in)
         UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, s->core.grid.cell_count));
-    UN_TRY(load_band(&s->band, s->core.grid.cell_count, in));
     UN_TRY(load_parts(s, in));
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_uniform_level_set(s));

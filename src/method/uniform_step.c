@@ -22,6 +22,7 @@ un_status un_uniform_carry(un_uniform *s, double dt, double kick)
 {
     un_arena *arena = &s->core.arena;
     un_bins_gone gone;
+    int32_t first = s->particles.count;
     if (!(s->band.width > 0)) return un_uniform_sort(s);
     un_band_step in = {.u = s->u,
                        .u_old = s->u_old,
@@ -30,8 +31,10 @@ un_status un_uniform_carry(un_uniform *s, double dt, double kick)
                        .kick = kick,
                        .dt = dt,
                        .step = s->core.step_count,
-                       .volume = un_ledger_expected(&s->core.sources.ledger)};
+                       .volume = un_ledger_expected(&s->core.sources.ledger),
+                       .reach = un_uniform_ranks_stray(s) + 1};
     UN_TRY(un_band_carry_faces(s->core.ctx, arena, &s->band, &s->particles, &gone, &in));
+    if (s->ranks.slabs) return un_uniform_ranks_carry(s, first, &gone);
     UN_TRY(un_bins_sort_by_id(s->bins, arena, &s->particles, NULL, &gone));
     un_arena_reset(arena);
     return UN_OK;
@@ -51,8 +54,11 @@ static un_status mark(un_uniform *s, const uint8_t *thick, double *total, double
 {
     un_cling cling = un_uniform_cling(s);
     bool clings = s->thick.any || cling.tension > 0;
-    if (s->ranks.slabs)
-        return un_uniform_ranks_weigh(s, thick, clings ? &cling : NULL, total, inside);
+    if (s->ranks.slabs) {
+        UN_TRY(un_uniform_ranks_weigh(s, thick, clings ? &cling : NULL, total, inside));
+        un_band_mark(s->core.ctx, &s->particles, &s->band, &s->core.grid);
+        return UN_OK;
+    }
     s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
                                               thick, clings ? &cling : NULL, inside);
     un_band_mark(s->core.ctx, &s->particles, &s->band, &s->core.grid);

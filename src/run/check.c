@@ -265,10 +265,9 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
 {
     const un_method *method;
     UN_TRY(un_run_method(ctx, scene, &method));
-    bool band = method->traits.band && scene->def.solver.band > 0;
-    if (!method->traits.ranks || band)
-        return un_fail(ctx, UN_ERROR_UNAVAILABLE, "method %s%s works in one process only",
-                       method->traits.name, band ? " with solver.band" : "");
+    if (!method->traits.ranks)
+        return un_fail(ctx, UN_ERROR_UNAVAILABLE, "method %s works in one process only",
+                       method->traits.name);
     if (method->traits.adaptive) { /* parts of a curve; the start is made by all */
         share->busy = ranks;
         share->bytes = check->bytes + (ranks > 1 ? RANK_BYTES : 0);

@@ -42,14 +42,13 @@ static un_status begin(un_loop *l)
 static un_status allow_ranks(un_loop *l)
 {
     int32_t count = un_rank_count(l->ctx);
-    bool band = l->method->traits.band && l->def->solver.band > 0;
-    if (count == 1 || (l->method->traits.ranks && !band)) return UN_OK;
+    if (count == 1 || l->method->traits.ranks) return UN_OK;
     return un_ranks_agree(
         l->ctx, un_fail(l->ctx, UN_ERROR_UNAVAILABLE,
-                        "this version simulates by method %s%s in one process, and %d were "
+                        "this version simulates by method %s in one process, and %d were "
                         "started; start it without mpirun or srun, on all processors of one "
                         "machine",
-                        l->method->traits.name, band ? " with solver.band" : "", count));
+                        l->method->traits.name, count));
 }
 
 un_status un_loop_gather(un_loop *l, unsigned what)

@@ -47,8 +47,6 @@ grep -q '2 processes' two.txt && grep -q 'at most about' two.txt || complain "ch
     complain "check --ranks 9 finds work for all"
 "$program" check scene.lua --method warp --ranks 2 >two.txt 2>&1 && complain "check of warp on 2"
 grep -q 'warp works in one process only' two.txt || complain "check of warp: $(cat two.txt)"
-"$program" check scene.lua --set solver.band=4 --ranks 2 2>&1 |
-    grep -q 'uniform with solver.band works in one process only' || complain "check of a band on 2"
 
 # ---- with MPI ----
 mpi=$(dirname "$program")/test/undine_mpi
@@ -70,10 +68,6 @@ no_parts() { # DIRECTORY: what is there was written whole
         cmp -s "$file" "one/${file#"$1"/}" || complain "$file is not that of one process"
     done
 }
-
-on 2 run scene.lua -o out --set solver.band=4 && complain "a band on 2 processes"
-grep -q 'uniform with solver.band in one process' out.txt || complain "a band on 2: $(cat out.txt)"
-[ -e out ] && complain "a band on 2 processes wrote files"
 
 "$program" surface run -o one --threads 1 --quiet || complain "surface"
 for ranks in 1 2 3; do
@@ -137,6 +131,15 @@ scene { method = "uniform", domain = { size = {0.05, 0.25, 2} }, detail = { fine
         frames = { count = 10, rate = 20 }, -- runs along z, from slab to slab
         liquid = { box { min = {0, 0, 0}, max = {0.05, 0.2, 0.5} } },
         probes = { pressure { at = {0.02, 0.02, 0.7} }, velocity { at = {0.02, 0.02, 0.6}, axis = "z" } },
+        output = { surface = false } }
+EOF
+cat >deep.lua <<'EOF'
+scene { method = "uniform", domain = { size = {0.5, 0.6, 1.2} }, detail = { finest = 36 },
+        frames = { count = 3, rate = 24 }, solver = { band = 3 }, -- the grid carries deep liquid
+        liquid = { box { min = {0, 0, 0}, max = {0.5, 0.45, 0.7} } },
+        solids = { sphere { center = {0.25, 0.1, 0.9}, radius = 0.1 } },
+        sources = { emitter { shape = sphere { center = {0.25, 0.5, 0.9}, radius = 0.05 },
+                              velocity = {0, -1, -1} } },
         output = { surface = false } }
 EOF
 cat >afloat.lua <<'EOF'
@@ -231,6 +234,12 @@ awk -F, 'NR == 1 { next } $3 == 0 { sum = most = all = 0 }
     $3 == 2 && most > 1.35 * sum / 3 { print "step " $1 ": " 3 * most / sum " times the mean"; bad = 1 }
     END { if (cuts < 2 || moved < 1000) print cuts " cuts, " moved " moved"
           exit bad || cuts < 2 || moved < 1000 }' along3/ranks.csv || complain "along.lua on 3 is uneven"
+# a narrow band of particles, whose checkpoint of 3 ranks goes on with 2
+on_ranks deep 3
+awk -F, 'NR == 2 { all = $5 } END { exit $5 > all / 2 }' deep/stats.csv || complain "deep.lua has no band"
+on 3 run deep.lua -o band --threads 1 --frames 1 || complain "half a band: $(cat out.txt)"
+on 2 run deep.lua -o band --threads 1 --resume || complain "2 ranks go on: $(cat out.txt)"
+same_run deep band
 # surface tension and bodies; viscous liquid that differs from place to place
 on_ranks afloat 2
 on_ranks honey 3
