@@ -1,5 +1,7 @@
 /* Predictions before a run: size, memory, time, and probable problems. */
+#include "pressure/pressure.h"
 #include "run/run.h"
+#include "viscosity/viscosity.h"
 
 #include <stdio.h>
 
@@ -260,6 +262,17 @@ static bool knows_solids(const un_scene_def *def)
     return moves || un_scene_viscous(def) || def->fluid.surface_tension > 0;
 }
 
+/* Every process has the velocities, the pressure system and the viscous one of all viscous liquid.
+ */
+static double viscous_bytes(const un_scene_def *def, const un_check *check)
+{
+    un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
+    double liquid = (double)check->particle_count_max / (1 << grid.dim);
+    if (!un_scene_viscous(def)) return 0;
+    return (double)grid.cell_count * (3 * 4 + grid.dim * (2 * 8 + 1)) +
+           un_pressure_bytes(&grid, liquid) + un_viscosity_grid_bytes(&grid, liquid);
+}
+
 un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check *check,
                                int32_t ranks, un_check_share *share)
 {
@@ -285,7 +298,9 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
     share->seconds_per_frame = check->seconds_per_frame;
     if (ranks == 1) return UN_OK;
     double each = knows_solids(&scene->def) ? RANK_SOLIDS_BYTES : RANK_CELL_BYTES;
-    share->bytes = RANK_BYTES + each * (double)check->cell_count + check->bytes * part;
+    double whole = fmin(viscous_bytes(&scene->def, check), check->bytes);
+    share->bytes =
+        RANK_BYTES + each * (double)check->cell_count + whole + (check->bytes - whole) * part;
     share->seconds_per_frame *= RANK_TIME * part;
     return UN_OK;
 }
