@@ -325,9 +325,24 @@ static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 bef
     p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
 }
 
-/* The same for eight at once; false, and nothing done, if one of them flies, has landed or passes
- * the liquid as fast as un_flip_way and un_flip_share do not let it. */
-static bool update_eight(const update_args *a, int64_t first, const int32_t leaf[8],
+static un_doubles8 load_some(const double *v, int64_t count)
+{
+    un_doubles8 out = {0};
+    memcpy(&out, v, (size_t)count * sizeof *v);
+    return out;
+}
+
+static void fly(const update_args *a, int64_t q)
+{
+    un_particles *p = a->particles;
+    un_vec3 was = un_particle_middle(p, q);
+    un_particle_set_velocity(p, q, un_mad(was, a->flip->gravity, a->flip->dt));
+    p->fall[q] = UN_FALL_FREE;
+}
+
+/* As update_one for up to eight at once, where that is simple. Which of a particle's two ways is
+ * taken, and what it gives, does not depend on the other seven: ranks have others. */
+static void update_eight(const update_args *a, int64_t first, int64_t count, const int32_t leaf[8],
                          const un_eight *now_at, const un_eight *before_at)
 {
     un_particles *p = a->particles;
@@ -335,38 +350,46 @@ static bool update_eight(const update_args *a, int64_t first, const int32_t leaf
     const un_octree *tree = a->now->leaves->tree;
     const double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
     const double unit[3] = {a->fall_unit.x, a->fall_unit.y, a->fall_unit.z};
-    uint64_t flags;
-    memcpy(&flags, p->flags + first, sizeof flags);
-    if (flags & (UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED) * 0x0101010101010101u) return false;
-    double edge[8], g2 = un_dot(flip->gravity, flip->gravity);
-    for (int n = 0; n < 8; n++) edge[n] = tree->edge[tree->level[leaf[n]]];
-    un_lanes8 fallen = un_lanes8_of_bytes(p->fall + first, 8);
-    un_doubles8 falls = __builtin_convertvector((un_floats8)fallen, un_doubles8) / UN_FALL_FREE;
-    un_doubles8 h = un_doubles8_load(edge, 8), was[3], slip[3], now[3];
+    const un_doubles8 one = {1, 1, 1, 1, 1, 1, 1, 1};
+    double edge[8] = {1, 1, 1, 1, 1, 1, 1, 1}, fallen[8] = {0};
+    for (int64_t n = 0; n < count; n++) {
+        edge[n] = tree->edge[tree->level[leaf[n]]];
+        fallen[n] = p->fall[first + n];
+    }
+    double g2 = un_dot(flip->gravity, flip->gravity);
+    un_doubles8 falls = un_doubles8_load(fallen, 8) / UN_FALL_FREE;
+    un_doubles8 h = un_doubles8_load(edge, 8), was[3], slip[3], now[3], v[3];
     un_doubles8 speed2 = {0}, slip2 = {0}, change = {0};
     for (int axis = 0; axis < 3; axis++) {
-        now[axis] = un_doubles8_load(now_at->of[axis], 8);
-        was[axis] = un_doubles8_load(p->v[axis] + first, 8) - falls * lead[axis];
-        slip[axis] = was[axis] - un_doubles8_load(before_at->of[axis], 8);
+        now[axis] = load_some(now_at->of[axis], count);
+        was[axis] = load_some(p->v[axis] + first, count) - falls * lead[axis];
+        slip[axis] = was[axis] - load_some(before_at->of[axis], count);
         speed2 += now[axis] * now[axis];
         slip2 += slip[axis] * slip[axis];
     }
+    /* those that un_flip_way and un_flip_share may slow down */
     un_longs8 fast = slip2 * (flip->dt * flip->dt) > h * h;
     if (g2 > 0) fast |= slip2 * slip2 > g2 * h * h;
-    for (int n = 0; n < 8; n++)
-        if (fast[n]) return false;
     un_doubles8 size = h / a->h, size2 = size * size;
-    size2 = (un_doubles8)(((un_longs8)size2 & (size > 1)) | ((un_longs8)(h * 0 + 1) & (size <= 1)));
+    size2 = (un_doubles8)(((un_longs8)size2 & (size > 1)) | ((un_longs8)one & (size <= 1)));
     un_doubles8 stir = speed2 * size2 / (flip->quiet_speed * flip->quiet_speed);
     un_doubles8 rate = (flip->pic + (flip->pic_quiet - flip->pic) / (1 + stir * stir)) / size2;
     un_doubles8 left = un_doubles8_exp(-rate * flip->dt);
     for (int axis = 0; axis < 3; axis++) {
-        un_doubles8 v = now[axis] + left * slip[axis];
-        memcpy(p->v[axis] + first, &v, sizeof v);
-        change += (v - was[axis]) * unit[axis];
+        v[axis] = now[axis] + left * slip[axis];
+        change += (v[axis] - was[axis]) * unit[axis];
     }
-    for (int n = 0; n < 8; n++) p->fall[first + n] = un_fall_of(change[n]);
-    return true;
+    for (int64_t n = 0; n < count; n++) {
+        int64_t q = first + n;
+        if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
+            fly(a, q);
+        } else if (fast[n] || p->flags[q] & UN_PARTICLE_LANDED) {
+            update_one(a, q, un_eight_of(now_at, n), un_eight_of(before_at, n));
+        } else {
+            un_particle_set_velocity(p, q, un_v3(v[0][n], v[1][n], v[2][n]));
+            p->fall[q] = un_fall_of(change[n]);
+        }
+    }
 }
 
 static void update(void *arg, int64_t begin, int64_t end)
@@ -384,17 +407,7 @@ static void update(void *arg, int64_t begin, int64_t end)
         un_flow_cache_eight(&now, &now_at, leaf, &x, &before, &before_at);
         for (int axis = 0; a->at && axis < 3; axis++)
             for (int64_t n = 0; n < count; n++) a->at[axis][first + n] = (float)now.of[axis][n];
-        if (count == 8 && update_eight(a, first, leaf, &now, &before)) continue;
-        for (int64_t n = 0; n < count; n++) {
-            int64_t q = first + n;
-            if (p->flags[q] & UN_PARTICLE_BALLISTIC) {
-                un_vec3 was = un_particle_middle(p, q);
-                un_particle_set_velocity(p, q, un_mad(was, a->flip->gravity, a->flip->dt));
-                p->fall[q] = UN_FALL_FREE;
-                continue;
-            }
-            update_one(a, q, un_eight_of(&now, n), un_eight_of(&before, n));
-        }
+        update_eight(a, first, count, leaf, &now, &before);
     }
 }
 
