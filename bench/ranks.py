@@ -193,8 +193,9 @@ def compare(tank, runs):
 
 
 def fit_busy(runs):
-    """a, b, c and the mean calls, messages and bytes a step, of ranks with two neighbours."""
-    rows = [r for steps in runs.values() for step in steps[1:] for r in step]
+    """a, b, c, from the least busy step of each rank: others may use the processors too."""
+    rows = [min((step[n] for step in steps[1:]), key=lambda r: r["busy_seconds"])
+            for steps in runs.values() for n in range(len(steps[0]))]
     matrix = numpy.array([[r["particles"], r["copies"], 1] for r in rows])
     busy = numpy.array([r["busy_seconds"] for r in rows])
     weight = 1 / busy
