@@ -99,6 +99,13 @@ un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits)
                                  s->core.def->fluid.density);
 }
 
+void un_octree_make_room(un_octree_flip *s)
+{
+    if (!s->ranks.any) return;
+    un_arena_free(&s->core.arena);
+    un_particles_free(s->core.ctx, &s->ranks.particles.arrived);
+}
+
 /* ---- what this rank does ---- */
 
 void un_octree_begin_step(un_octree_flip *s)

@@ -156,6 +156,7 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
     un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, s->start, &s->markers.bins,
                                     &s->now, &s->before, &flip);
     s->start_known = true;
+    if (s->ranks.any) un_leaves_flow_free(s->core.ctx, &s->before); /* nobody asks for it again */
     UN_TRY(un_octree_settle(s, was, flip.dt));
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -177,6 +178,7 @@ un_status un_octree_even_sheets(un_octree_flip *s, double dt)
 un_status un_octree_correct(un_octree_flip *s, double dt)
 {
     un_markers *m = &s->markers;
+    un_octree_make_room(s);
     UN_TRY(un_markers_fetch_touching(s->core.ctx, &s->core.arena, m));
     UN_TRY(un_octree_agree(s, un_markers_regroup(s->core.ctx, m)));
     un_correct_def def = {.groups = &m->groups,
@@ -218,6 +220,7 @@ un_status un_octree_resize(un_octree_flip *s)
     un_context *ctx = s->core.ctx;
     un_markers *m = &s->markers;
     un_resize_report resized;
+    un_octree_make_room(s);
     UN_TRY(un_markers_fetch_near(ctx, &s->core.arena, m, s->sheets.any ? &s->sheets : NULL));
     UN_TRY(un_octree_agree(s, un_markers_regroup(ctx, m)));
     un_resize_def def = un_octree_resize_range(s);
@@ -337,6 +340,7 @@ static un_status build_leaves(un_octree_flip *s)
 un_status un_octree_build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
+    un_octree_make_room(s);
     UN_TRY(un_octree_agree(s, build_leaves(s)));
     UN_TRY(un_octree_share_leaves(s));
     un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);

@@ -334,19 +334,37 @@ static un_status number_groups(un_particle_share *s, const int64_t *number, int6
     return UN_OK;
 }
 
+/* So many bytes of each copy are sent at once: what is on its way has to be somewhere twice. */
+#define BATCH 16
+
 static un_status make_room(un_context *ctx, un_particle_share *s, un_particles *p, int64_t count,
                            const un_copied *arrays, int32_t array_count)
 {
     int64_t own = p->count, total = own + count;
-    size_t bytes = 0;
-    UN_TRY(un_particles_reserve(ctx, &s->arrived, un_max64(count, 1)));
     UN_TRY(un_particles_reserve(ctx, p, un_max64(total, 1)));
-    for (int32_t k = 0; k < array_count; k++) {
+    for (int32_t k = 0; k < array_count; k++)
         UN_TRY(un_array_reserve(ctx, arrays[k].array, arrays[k].capacity, (size_t)total + 1,
                                 arrays[k].size));
-        bytes += (size_t)count * arrays[k].size;
+    return un_array_need(ctx, (void **)&s->room, &s->capacity_room, BATCH * (size_t)count + 1, 1);
+}
+
+/* Fields to the copies' places, as many at once as there is room for. */
+static un_status bring_fields(un_particle_share *s, un_field *fields, int32_t field_count,
+                              int64_t own, int64_t lower)
+{
+    int64_t count = un_exchange_count(s->copies);
+    for (int32_t first = 0, end; first < field_count; first = end) {
+        size_t bytes = 0;
+        for (end = first; end < field_count && bytes + fields[end].size <= BATCH; end++) {
+            fields[end].to = s->room + (size_t)count * bytes;
+            bytes += fields[end].size;
+        }
+        UN_TRY(un_exchange_run(s->copies, fields + first, end - first));
+        for (int32_t f = first; f < end; f++)
+            insert((char *)(uintptr_t)fields[f].from, fields[f].to, fields[f].size, own, lower,
+                   count - lower);
     }
-    return un_array_need(ctx, (void **)&s->room, &s->capacity_room, bytes + 1, 1);
+    return UN_OK;
 }
 
 static un_status bring(copying *c, un_markers *m, const un_copied *arrays, int32_t array_count)
@@ -354,29 +372,22 @@ static un_status bring(copying *c, un_markers *m, const un_copied *arrays, int32
     un_context *ctx = c->ctx;
     un_particle_share *s = m->share;
     un_particles *p = &m->particles;
-    un_particles *in = &s->arrived;
     int64_t count = un_exchange_count(s->copies), own = p->count, lower = 0;
-    in->sized = p->sized;
-    in->mixed = p->mixed;
-    in->flat = p->flat;
     un_status status = make_room(ctx, s, p, count, arrays, array_count);
     int64_t *number = un_arena_alloc(c->arena, (size_t)(own + count) + 1, sizeof *number);
     int64_t *theirs = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *theirs);
     UN_TRY(un_ranks_agree(ctx, number && theirs ? status : UN_ERROR_MEMORY));
     for (int64_t q = 0; q < own; q++) number[q] = s->own.begin + q;
     un_field fields[UN_FIELDS_MAX];
-    int32_t field_count = un_particle_fields(fields, p, in);
+    int32_t field_count = un_particle_fields(fields, p, p);
     UN_ASSERT(field_count + array_count < UN_FIELDS_MAX);
-    size_t at = 0;
-    for (int32_t k = 0; k < array_count; at += (size_t)count * arrays[k].size, k++)
+    for (int32_t k = 0; k < array_count; k++)
         fields[field_count++] =
-            (un_field){arrays[k].name, *(void **)arrays[k].array, s->room + at, arrays[k].size};
-    fields[field_count++] = (un_field){"number", number, theirs, sizeof *number};
-    UN_TRY(un_exchange_run(s->copies, fields, field_count));
+            (un_field){arrays[k].name, *(void **)arrays[k].array, NULL, arrays[k].size};
+    un_field numbers = {"number", number, theirs, sizeof *number};
+    UN_TRY(un_exchange_run(s->copies, &numbers, 1));
     while (lower < count && theirs[lower] < s->own.begin) lower++;
-    for (int32_t f = 0; f < field_count - 1; f++)
-        insert((char *)(uintptr_t)fields[f].from, fields[f].to, fields[f].size, own, lower,
-               count - lower);
+    UN_TRY(bring_fields(s, fields, field_count, own, lower));
     p->count = (int32_t)(own + count);
     s->begin = (int32_t)lower;
     return un_ranks_agree(ctx, number_groups(s, theirs, lower, own + count));
