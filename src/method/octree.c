@@ -175,5 +175,6 @@ const un_method un_method_octree = {.traits = {.name = "octree",
                                     .bytes = un_octree_bytes,
                                     .save = un_octree_save,
                                     .gather = un_octree_gather_ranks,
+                                    .keep = un_octree_keep,
                                     .stream = un_octree_stream,
                                     .portion = un_octree_portion};

@@ -138,6 +138,7 @@ static inline const un_markers *un_octree_shown(const un_octree_flip *s)
 /* ---- checkpoints (octree_state.c) ---- */
 
 un_status un_octree_save(const void *state, un_state *out);
+un_status un_octree_keep(void *state, un_state *out);
 un_status un_octree_load(void *state, const un_state *in);
 
 /* ---- memory, the budget and what it shows (octree_outputs.c) ---- */

@@ -6,19 +6,34 @@
  * velocities at faces, level set, depths and flags. */
 #include "method/octree.h"
 
-un_status un_octree_save(const void *state, un_state *out)
+/* All but particles. */
+static un_status save_rest(const un_octree_flip *s, un_state *out)
 {
-    const un_octree_flip *s = state;
     int64_t leaves = s->leaves.count;
-    UN_TRY(un_octree_save_particles(s, out));
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->at.p, leaves, 8));
     UN_TRY(un_state_add(out, "emitted", s->emitted.volume, s->emitted.any ? leaves : 0, 8));
     UN_TRY(un_state_add_number(out, "scale", s->budget.scale));
     UN_TRY(un_state_add_integer(out, "scaled", s->budget.warned));
     UN_TRY(un_state_add_number(out, "most", s->budget.most));
-    UN_TRY(un_state_add_number(out, "rate_max", s->rate_max));
+    return un_state_add_number(out, "rate_max", s->rate_max);
+}
+
+un_status un_octree_save(const void *state, un_state *out)
+{
+    const un_octree_flip *s = state;
+    UN_TRY(un_octree_save_particles(s, out));
+    UN_TRY(save_rest(s, out));
     return un_save_hash(out, un_octree_hash(s));
+}
+
+/* For one of several ranks: its own particles, which follow those of the ranks before. */
+un_status un_octree_keep(void *state, un_state *out)
+{
+    const un_octree_flip *s = state;
+    UN_TRY(un_save_particles(out, &s->markers.particles, s->markers.flags_before));
+    UN_TRY(save_rest(s, out));
+    return un_state_add_integer(out, "ranks.own", s->markers.particles.count);
 }
 
 static un_status load_emitted(un_octree_flip *s, const un_state *in)
@@ -47,7 +62,9 @@ un_status un_octree_load(void *state, const un_state *in)
     un_octree_flip *s = state;
     un_status status = load_particles(s, in);
     UN_TRY(s->ranks.wanted ? un_ranks_agree(s->core.ctx, status) : status);
-    UN_TRY(un_octree_share_out(s));
+    bool kept = un_state_find(in, "ranks.own") != NULL;
+    if (kept) un_octree_begin_share(s);
+    UN_TRY(kept ? un_octree_number_new(s) : un_octree_share_out(s));
     UN_TRY(un_octree_build_tree(s)); /* drops are known by their flags */
     UN_TRY(un_octree_build_leaves(s));
     status = un_state_take(in, "pressure", s->at.p, s->leaves.count, 8);
@@ -58,5 +75,5 @@ un_status un_octree_load(void *state, const un_state *in)
     UN_TRY(un_octree_level_set(s));
     UN_TRY(un_octree_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "rate_max", &s->rate_max));
-    return un_load_hash(s->core.ctx, in, un_octree_hash(s));
+    return kept ? UN_OK : un_load_hash(s->core.ctx, in, un_octree_hash(s));
 }
