@@ -176,5 +176,6 @@ const un_method un_method_octree = {.traits = {.name = "octree",
                                     .save = un_octree_save,
                                     .gather = un_octree_gather_ranks,
                                     .keep = un_octree_keep,
+                                    .sift = un_octree_sift,
                                     .stream = un_octree_stream,
                                     .portion = un_octree_portion};

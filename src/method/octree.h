@@ -139,6 +139,8 @@ static inline const un_markers *un_octree_shown(const un_octree_flip *s)
 
 un_status un_octree_save(const void *state, un_state *out);
 un_status un_octree_keep(void *state, un_state *out);
+un_status un_octree_sift(un_context *ctx, const un_scene *scene, un_state *in, un_reread *read,
+                         void *arg);
 un_status un_octree_load(void *state, const un_state *in);
 
 /* ---- memory, the budget and what it shows (octree_outputs.c) ---- */

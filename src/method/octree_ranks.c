@@ -7,8 +7,8 @@
  * What each rank finds at its leaves goes to all. The curve is cut anew with every mesh, so work
  * stays even.
  *
- * Of the first state, a rank seeds its own leaves. A checkpoint is read by every rank and shared
- * out. */
+ * Of the first state, a rank seeds its own leaves. Of a checkpoint it reads a part of the
+ * particles. */
 #include "method/octree.h"
 
 void un_octree_ranks_free(un_octree_flip *s)
