@@ -328,7 +328,10 @@ static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 bef
 static un_doubles8 load_some(const double *v, int64_t count)
 {
     un_doubles8 out = {0};
-    memcpy(&out, v, (size_t)count * sizeof *v);
+    if (count == 8)
+        memcpy(&out, v, sizeof out);
+    else
+        memcpy(&out, v, (size_t)count * sizeof *v);
     return out;
 }
 
@@ -378,6 +381,15 @@ static void update_eight(const update_args *a, int64_t first, int64_t count, con
     for (int axis = 0; axis < 3; axis++) {
         v[axis] = now[axis] + left * slip[axis];
         change += (v[axis] - was[axis]) * unit[axis];
+    }
+    uint64_t flags = 0,
+             other = (UN_PARTICLE_BALLISTIC | UN_PARTICLE_LANDED) * UINT64_C(0x0101010101010101);
+    memcpy(&flags, p->flags + first, (size_t)count);
+    un_bits8 any = __builtin_convertvector(fast, un_bits8);
+    if (count == 8 && !(flags & other) && !un_bits8_mask(any)) { /* mostly */
+        for (int axis = 0; axis < 3; axis++) memcpy(p->v[axis] + first, &v[axis], sizeof v[axis]);
+        for (int n = 0; n < 8; n++) p->fall[first + n] = un_fall_of(change[n]);
+        return;
     }
     for (int64_t n = 0; n < count; n++) {
         int64_t q = first + n;
