@@ -147,9 +147,10 @@ void un_tree_share_free(un_tree_share *part);
 un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *arena,
                                 const un_octree_request *request, const uint64_t *cut);
 
-/* Sets has[r] for every rank r that owns a place in the box, and maybe others beside it. */
+/* Sets has[r] for every other rank r that owns a place in the box, and maybe some beside it, and
+ * lists those that were not set. */
 void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_box3 box,
-                          uint8_t *has);
+                          uint8_t *has, int32_t *list, int32_t *count);
 
 /* Checks that leaves are sorted, complete, and balanced across faces and edges. */
 bool un_octree_validate(const un_octree *tree, const char **reason);

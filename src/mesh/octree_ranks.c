@@ -319,17 +319,14 @@ un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *
 
 /* Cubes as wide as the box, or wider: at most two along each axis. */
 void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_box3 box,
-                          uint8_t *has)
+                          uint8_t *has, int32_t *list, int32_t *count)
 {
     int32_t low[3] = {un_octree_index(tree, box.min.x, 0), un_octree_index(tree, box.min.y, 1),
                       un_octree_index(tree, box.min.z, 2)};
     int32_t high[3] = {un_octree_index(tree, box.max.x, 0), un_octree_index(tree, box.max.y, 1),
                        un_octree_index(tree, box.max.z, 2)};
     int32_t ranks = un_rank_count(tree->ctx), me = un_rank(tree->ctx), shift = 0;
-    if (is_own_box(part->first, me, low, high)) {
-        has[me] = 1;
-        return;
-    }
+    if (is_own_box(part->first, me, low, high)) return;
     for (int a = 0; a < 3; a++)
         while ((high[a] >> shift) - (low[a] >> shift) > 1) shift++;
     uint64_t cubes = (uint64_t)1 << 3 * shift;
@@ -338,7 +335,10 @@ void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_b
             for (int32_t i = low[0] >> shift; i <= high[0] >> shift; i++) {
                 uint64_t from = un_morton((uint32_t)i, (uint32_t)j, (uint32_t)k) << 3 * shift;
                 for (int32_t r = un_ranks_owner(part->first, ranks, from);
-                     r < ranks && part->first[r] < from + cubes; r++)
+                     r < ranks && part->first[r] < from + cubes; r++) {
+                    if (has[r] || r == me) continue;
                     has[r] = 1;
+                    list[(*count)++] = r;
+                }
             }
 }

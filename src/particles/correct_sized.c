@@ -250,9 +250,6 @@ static void set_move(const correct_args *a, int32_t q, const float sum[3])
 /* Groups in a row whose crowd is gathered at once. */
 #define BATCH UN_CORRECT_BATCH
 #define NEAR_MAX 512
-/* Where the curve jumps, those in a row lie far apart: then each is on its own. In largest radii.
- */
-#define BATCH_WIDTH 32.0
 
 typedef struct meeting {
     const correct_args *args;
@@ -292,7 +289,8 @@ static bool bound_batch(const un_groups *groups, int32_t first, int32_t end, un_
         *r = fmaxf(*r, un_groups_radius(groups, g));
     }
     un_vec3 wide = un_sub(box->max, box->min);
-    return end == first + 1 || !(fmax(wide.x, fmax(wide.y, wide.z)) > BATCH_WIDTH * (double)*r);
+    return end == first + 1 ||
+           !(fmax(wide.x, fmax(wide.y, wide.z)) > UN_CORRECT_WIDTH * (double)*r);
 }
 
 int32_t un_correct_boxes(const un_groups *groups, int32_t first, int32_t end,

@@ -6,9 +6,10 @@
  *  - all that may touch its own particles: position correction and resizing. Correction looks
  *    around blocks of eight groups in a row, so a block that holds an own particle is needed whole,
  *    and every group that its box may reach.
- * Who has particles decides who gets them. For that every rank knows the boxes of all ranks'
- * blocks, 28 bytes for 64 particles. A group or a block that lies across the border of two ranks is
- * put together from both. */
+ * Who has particles decides who gets them. For that every rank knows the boxes of others' blocks
+ * that its own may reach. A block that is wide, where the curve jumps or drops fly, is told as its
+ * groups. To find out who may reach whom, all know a few coarse boxes of each rank. A group or a
+ * block that lies across the border of two ranks is put together from both. */
 #include "particles/ranks.h"
 
 #define BLOCK_GROUPS UN_CORRECT_BATCH
@@ -22,11 +23,14 @@
  * (0.75 in transfer/tets.c; less here, for rounding). */
 #define PARTS_FROM 0.74
 #define NODES_REACH 4.0
+/* Coarse boxes of a rank: 1 kB in all. */
+#define COARSE 32
 
 /* The box of a block's particles, or of those on one rank. */
 typedef struct block_box {
     int64_t block;
     float lo[3], hi[3], r;
+    int32_t rank;
 } block_box;
 
 typedef struct copying {
@@ -37,12 +41,16 @@ typedef struct copying {
     const float *reach; /* of own particles */
     double factor;      /* times the sum of reaches */
     int32_t me, ranks;
-    un_groups *others;    /* by rank: the tree of its blocks */
+    int32_t other_count;  /* ranks that may reach this one's particles */
+    int32_t *other;       /* these ranks */
+    un_groups *others;    /* the trees of their blocks */
+    uint8_t *near;        /* the block goes near them */
     const block_box *box; /* of own blocks */
     uint8_t *wanted;      /* by rank: the group goes there */
-    uint8_t *split[2];    /* by rank: the first and the last group, if others have a part */
-    uint8_t *near;        /* by rank: the block goes near it */
-    int32_t *index, *to;  /* particles, and ranks that they go to */
+    int32_t *set;         /* ranks that are wanted */
+    int32_t set_count;
+    uint8_t *split[2];   /* by rank: the first and the last group, if others have a part */
+    int32_t *index, *to; /* particles, and ranks that they go to */
     int64_t count;
     size_t capacity_index, capacity_to;
     /* NULL: what nodes need does not matter */
@@ -76,7 +84,8 @@ static void add_to_box(block_box *b, const copying *c, int64_t q)
 
 static block_box empty_box(int64_t block)
 {
-    return (block_box){block, {INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, 0};
+    return (block_box){
+        block, {INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, 0, 0};
 }
 
 /* Own particles of group or block k, of `size` particles. */
@@ -126,54 +135,170 @@ static un_status join_blocks(copying *c, block_box *box, un_part blocks)
     return UN_OK;
 }
 
-static un_status build_others(copying *c, const block_box *all, const int64_t *counts)
+/* Correction takes the groups of such a block one by one, however boxes are rounded. */
+static bool is_wide(const block_box *b)
 {
-    c->others = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *c->others);
-    if (!c->others) return UN_ERROR_MEMORY;
-    const block_box *at = all;
-    for (int32_t r = 0; r < c->ranks; at += counts[r], r++) {
-        un_box3 *box = un_arena_alloc(c->arena, (size_t)counts[r] + 1, sizeof *box);
-        float *radius = un_arena_alloc(c->arena, (size_t)counts[r] + 1, sizeof *radius);
-        if (!box || !radius) return UN_ERROR_MEMORY;
-        for (int64_t k = 0; k < counts[r]; k++) {
-            const block_box *b = &at[k];
-            box[k] = (un_box3){un_v3((double)b->lo[0], (double)b->lo[1], (double)b->lo[2]),
-                               un_v3((double)b->hi[0], (double)b->hi[1], (double)b->hi[2])};
-            radius[k] = b->r;
+    float wide = 0;
+    for (int a = 0; a < 3; a++) wide = greater(wide, b->hi[a] - b->lo[a]);
+    return (double)wide > (1 + ROOM) * UN_CORRECT_WIDTH * (double)b->r;
+}
+
+/* Boxes that others are told: blocks, or the groups of wide ones. Blocks of several ranks, the
+ * first and the last, are told whole. */
+static int64_t list_told(const copying *c, const block_box *box, un_part blocks, block_box *told)
+{
+    int64_t count = 0;
+    for (int64_t k = blocks.begin; k < blocks.end; k++) {
+        const block_box *b = &box[k - blocks.begin];
+        bool whole = k == blocks.begin || k == blocks.end - 1 || !is_wide(b);
+        if (whole) told[count++] = *b;
+        for (int64_t g = k * BLOCK_GROUPS; !whole && g < (k + 1) * BLOCK_GROUPS; g++)
+            told[count++] = box_of(c, g, UN_GROUP);
+    }
+    for (int64_t k = 0; k < count; k++) told[k].rank = c->me;
+    return count;
+}
+
+static un_box3 wide_box(const block_box *b)
+{
+    return (un_box3){un_v3((double)b->lo[0], (double)b->lo[1], (double)b->lo[2]),
+                     un_v3((double)b->hi[0], (double)b->hi[1], (double)b->hi[2])};
+}
+
+static un_status build_boxes(copying *c, un_groups *groups, const block_box *b, int64_t count)
+{
+    un_box3 *box = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *box);
+    float *radius = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *radius);
+    if (!box || !radius) return UN_ERROR_MEMORY;
+    for (int64_t k = 0; k < count; k++) {
+        box[k] = wide_box(&b[k]);
+        radius[k] = b[k].r;
+    }
+    return un_groups_build_boxes(c->ctx, c->arena, groups, box, radius, count);
+}
+
+static un_groups_walk walk_around(const copying *c, const un_groups *groups, const block_box *b)
+{
+    un_groups_walk walk;
+    double factor = c->factor * (1 + ROOM);
+    un_groups_walk_begin(&walk, groups, wide_box(b), factor * (double)b->r, factor);
+    return walk;
+}
+
+/* Each rank's boxes, in a row, in a few. */
+static un_status share_coarse(copying *c, const block_box *told, int64_t count, block_box **all)
+{
+    block_box mine[COARSE];
+    for (int64_t k = 0; k < COARSE; k++) {
+        mine[k] = empty_box(0);
+        mine[k].rank = c->me;
+        for (int64_t n = count * k / COARSE; n < count * (k + 1) / COARSE; n++)
+            unite(&mine[k], &told[n]);
+    }
+    *all = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof **all);
+    UN_TRY(un_ranks_agree(c->ctx, *all ? UN_OK : UN_ERROR_MEMORY));
+    un_ranks_gather(c->ctx, *all, mine, sizeof mine);
+    return UN_OK;
+}
+
+/* Who may reach which of the boxes. */
+static un_status list_near(copying *c, const block_box *told, int64_t count, block_box *coarse)
+{
+    un_groups groups;
+    int64_t kept = 0;
+    int32_t *seen = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *seen);
+    if (!seen) return UN_ERROR_MEMORY;
+    memset(seen, 0xff, (size_t)c->ranks * sizeof *seen);
+    for (int64_t k = 0; k < (int64_t)c->ranks * COARSE; k++)
+        if (coarse[k].rank != c->me && coarse[k].lo[0] <= coarse[k].hi[0])
+            coarse[kept++] = coarse[k];
+    UN_TRY(build_boxes(c, &groups, coarse, kept));
+    for (int64_t k = 0; k < count; k++) {
+        un_groups_walk walk = walk_around(c, &groups, &told[k]);
+        for (int32_t n; (n = un_groups_walk_next(&walk)) >= 0;) {
+            int32_t r = coarse[n].rank;
+            if (seen[r] == (int32_t)k) continue;
+            seen[r] = (int32_t)k;
+            size_t room = (size_t)c->count + 1;
+            UN_TRY(un_array_reserve(c->ctx, (void **)&c->index, &c->capacity_index, room,
+                                    sizeof *c->index));
+            UN_TRY(un_array_reserve(c->ctx, (void **)&c->to, &c->capacity_to, room, sizeof *c->to));
+            c->index[c->count] = (int32_t)k;
+            c->to[c->count++] = r;
         }
-        UN_TRY(un_groups_build_boxes(c->ctx, c->arena, &c->others[r], box, radius,
-                                     r == c->me ? 0 : counts[r]));
     }
     return UN_OK;
+}
+
+/* What others tell, in the order of ranks. */
+static un_status build_others(copying *c, const block_box *all, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++) c->other_count += k == 0 || all[k].rank != all[k - 1].rank;
+    size_t others = (size_t)c->other_count + 1;
+    c->other = un_arena_alloc(c->arena, others, sizeof *c->other);
+    c->others = un_arena_alloc(c->arena, others, sizeof *c->others);
+    c->near = un_arena_alloc(c->arena, others, 1);
+    if (!c->other || !c->others || !c->near) return UN_ERROR_MEMORY;
+    for (int64_t k = 0, r = 0, end; k < count; k = end, r++) {
+        for (end = k; end < count && all[end].rank == all[k].rank;) end++;
+        c->other[r] = all[k].rank;
+        UN_TRY(build_boxes(c, &c->others[r], all + k, end - k));
+    }
+    return UN_OK;
+}
+
+static un_status take_boxes(copying *c, un_exchange *near, const block_box *told)
+{
+    int64_t count = un_exchange_count(near);
+    block_box *all = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *all);
+    UN_TRY(un_ranks_agree(c->ctx, all ? UN_OK : UN_ERROR_MEMORY));
+    un_field field = {"boxes", told, all, sizeof *all};
+    UN_TRY(un_exchange_run(near, &field, 1));
+    return un_ranks_agree(c->ctx, build_others(c, all, count));
 }
 
 static un_status tell_blocks(copying *c)
 {
     un_part blocks = own_units(c, BLOCK);
-    int64_t mine = blocks.end - blocks.begin, count = 0;
-    block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box), *all = NULL;
-    int64_t *counts = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *counts);
-    UN_TRY(un_ranks_agree(c->ctx, box && counts ? UN_OK : UN_ERROR_MEMORY));
+    int64_t mine = blocks.end - blocks.begin;
+    size_t room = (size_t)mine * BLOCK_GROUPS + 1;
+    block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box), *coarse;
+    block_box *told = un_arena_alloc(c->arena, room, sizeof *told);
+    un_exchange *near;
+    UN_TRY(un_ranks_agree(c->ctx, box && told ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t k = 0; k < mine; k++) box[k] = box_of(c, blocks.begin + k, BLOCK);
     UN_TRY(join_blocks(c, box, blocks));
     c->box = box;
-    un_ranks_gather(c->ctx, counts, &mine, sizeof mine);
-    UN_TRY(un_ranks_list(c->ctx, box, mine, sizeof *box, (void **)&all, &count));
-    un_status status = build_others(c, all, counts);
-    un_free(c->ctx, all);
-    return un_ranks_agree(c->ctx, status);
+    int64_t count = list_told(c, box, blocks, told);
+    UN_TRY(share_coarse(c, told, count, &coarse));
+    UN_TRY(un_ranks_agree(c->ctx, list_near(c, told, count, coarse)));
+    UN_TRY(un_exchange_create_copies(c->ctx, c->index, c->to, c->count, &near));
+    c->count = 0;
+    un_status status = take_boxes(c, near, told);
+    un_exchange_destroy(near);
+    return status;
 }
 
 /* ---- who gets a group ---- */
 
-static bool reaches(const copying *c, int32_t r, const block_box *b)
+/* k: in the list of other ranks. */
+static bool reaches(const copying *c, int32_t k, const block_box *b)
 {
-    un_groups_walk walk;
-    un_box3 box = {un_v3((double)b->lo[0], (double)b->lo[1], (double)b->lo[2]),
-                   un_v3((double)b->hi[0], (double)b->hi[1], (double)b->hi[2])};
-    double factor = c->factor * (1 + ROOM);
-    un_groups_walk_begin(&walk, &c->others[r], box, factor * (double)b->r, factor);
+    un_groups_walk walk = walk_around(c, &c->others[k], b);
     return un_groups_walk_next(&walk) >= 0;
+}
+
+static void want(copying *c, int32_t rank)
+{
+    if (c->wanted[rank]) return;
+    c->wanted[rank] = 1;
+    c->set[c->set_count++] = rank;
+}
+
+static void want_nothing(copying *c)
+{
+    for (int32_t k = 0; k < c->set_count; k++) c->wanted[c->set[k]] = 0;
+    c->set_count = 0;
 }
 
 /* Ranks whose nodes the particle may give to. */
@@ -185,7 +310,7 @@ static void want_nodes(copying *c, int64_t q)
     un_part own = un_tets_own_nodes(mesh);
     for (int i = 0; i < 4; i++) {
         int32_t n = mesh->tet[t][i];
-        if (n < own.begin || n >= own.end) c->wanted[un_tets_node_owner(mesh, c->tree, n)] = 1;
+        if (n < own.begin || n >= own.end) want(c, un_tets_node_owner(mesh, c->tree, n));
     }
     double h = un_tets_size(mesh, t), least = PARTS_FROM * h;
     bool even = un_tets_shape(mesh, t)->kind == UN_TET_BCC;
@@ -193,7 +318,7 @@ static void want_nodes(copying *c, int64_t q)
     double far = PARTS_REACH * cbrt((double)p->volume[q]) + NODES_REACH * h;
     un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
     un_tree_share_in_box(mesh->tree, c->tree, (un_box3){un_sub(x, wide), un_add(x, wide)},
-                         c->wanted);
+                         c->wanted, c->set, &c->set_count);
 }
 
 static bool is_split(const copying *c, int64_t group)
@@ -213,18 +338,18 @@ static void find_wanted(copying *c, int64_t group)
     un_part in = members(c, group, UN_GROUP);
     /* a group of several ranks goes where any of its block may be needed */
     block_box box = is_split(c, group) ? *block_of(c, group) : box_of(c, group, UN_GROUP);
-    memset(c->wanted, 0, (size_t)c->ranks);
+    want_nothing(c);
     for (int64_t q = in.begin; c->mesh && q < in.end; q++) want_nodes(c, q);
-    for (int32_t r = 0; r < c->ranks; r++)
-        if (c->near[r] && !c->wanted[r]) c->wanted[r] = reaches(c, r, &box);
-    c->wanted[c->me] = 0;
+    for (int32_t k = 0; k < c->other_count; k++)
+        if (c->near[k] && !c->wanted[c->other[k]] && reaches(c, k, &box)) want(c, c->other[k]);
 }
 
 static un_status list_group(copying *c, int64_t group)
 {
     un_part in = members(c, group, UN_GROUP);
-    for (int32_t r = 0; r < c->ranks; r++) {
-        if (!c->wanted[r] || r == c->me) continue;
+    for (int32_t k = 0; k < c->set_count; k++) {
+        int32_t r = c->set[k];
+        if (r == c->me) continue;
         size_t room = (size_t)c->count + UN_GROUP;
         UN_TRY(un_array_reserve(c->ctx, (void **)&c->index, &c->capacity_index, room,
                                 sizeof *c->index));
@@ -278,25 +403,25 @@ static un_status list_copies(copying *c)
     /* the first and the last group wait for the claims of others */
     for (int64_t g = groups.begin; g < groups.end; g++) {
         if (g != groups.begin && g != groups.end - 1) continue;
-        for (int32_t r = 0; r < c->ranks; r++) c->near[r] = r != c->me;
+        memset(c->near, 1, (size_t)c->other_count);
         if (!is_split(c, g)) continue;
         find_wanted(c, g);
         memcpy(c->split[g == groups.begin ? 0 : 1], c->wanted, (size_t)c->ranks);
+        c->split[g == groups.begin ? 0 : 1][c->me] = 0;
     }
     UN_TRY(un_ranks_agree(c->ctx, list_claims(c, &mine, &mine_count)));
     UN_TRY(un_ranks_list(c->ctx, mine, mine_count, sizeof *mine, (void **)&all, &all_count));
     for (int64_t g = groups.begin; g < groups.end && status == UN_OK; g++) {
         if (g / BLOCK_GROUPS != block) {
             block = g / BLOCK_GROUPS;
-            for (int32_t r = 0; r < c->ranks; r++)
-                c->near[r] = r != c->me && reaches(c, r, block_of(c, g));
+            for (int32_t k = 0; k < c->other_count; k++) c->near[k] = reaches(c, k, block_of(c, g));
         }
         find_wanted(c, g);
         /* blocks of several ranks are the first and the last */
         int64_t first = groups.begin / BLOCK_GROUPS, last = (groups.end - 1) / BLOCK_GROUPS;
         if (block == first || block == last)
             for (int64_t k = 0; k < all_count; k++)
-                if (all[k].group == g) c->wanted[all[k].rank] = 1;
+                if (all[k].group == g) want(c, all[k].rank);
         status = list_group(c, g);
     }
     un_free(c->ctx, all);
@@ -397,13 +522,14 @@ static un_status copy(copying *c, un_markers *m, const un_copied *arrays, int32_
 {
     un_particle_share *s = m->share;
     size_t ranks = (size_t)c->ranks;
-    uint8_t *room = un_arena_alloc(c->arena, 4 * ranks, 1);
-    UN_TRY(un_ranks_agree(c->ctx, room ? UN_OK : UN_ERROR_MEMORY));
+    uint8_t *room = un_arena_alloc(c->arena, 3 * ranks, 1);
+    c->set = un_arena_alloc(c->arena, ranks, sizeof *c->set);
+    UN_TRY(un_ranks_agree(c->ctx, room && c->set ? UN_OK : UN_ERROR_MEMORY));
+    memset(room, 0, 3 * ranks);
     c->wanted = room;
-    c->near = room + ranks;
-    for (int side = 0; side < 2; side++) c->split[side] = room + (2 + (size_t)side) * ranks;
-    UN_TRY(tell_blocks(c));
-    un_status status = list_copies(c);
+    for (int side = 0; side < 2; side++) c->split[side] = room + (1 + (size_t)side) * ranks;
+    un_status status = tell_blocks(c);
+    if (status == UN_OK) status = list_copies(c);
     un_exchange_destroy(s->copies);
     s->copies = NULL;
     if (status == UN_OK)

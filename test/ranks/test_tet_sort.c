@@ -97,17 +97,16 @@ static void check_reach(const markers_pair *m)
     for (int64_t g = 0; g < (m->mine.particles.count + 7) / 8; g++) here[s->group[g]] = 1;
     for (int64_t b = s->own.begin / 64; b < (s->own.end + 63) / 64 && s->own.begin < s->own.end;
          b++) {
-        un_box3 box = un_groups_bounds(groups, (int32_t)(8 * b));
-        float r = un_groups_radius(groups, (int32_t)(8 * b));
-        int32_t end = (int32_t)un_min64(8 * b + 8, groups->group_count), near[COUNT];
-        for (int32_t g = (int32_t)(8 * b); g < end; g++) {
-            un_box3 other = un_groups_bounds(groups, g);
-            box = (un_box3){un_min3(box.min, other.min), un_max3(box.max, other.max)};
-            r = fmaxf(r, un_groups_radius(groups, g));
-            assert_true(here[g]);
+        int32_t begin = (int32_t)(8 * b), near[COUNT];
+        int32_t end = (int32_t)un_min64(begin + 8, groups->group_count);
+        un_box3 box[UN_CORRECT_BATCH];
+        float reach[UN_CORRECT_BATCH];
+        int32_t boxes = un_correct_boxes(groups, begin, end, box, reach);
+        for (int32_t g = begin; g < end; g++) assert_true(here[g]);
+        for (int32_t n = 0; n < boxes; n++) {
+            int32_t count = un_groups_near(groups, box[n], (double)reach[n], 1, near, COUNT);
+            for (int32_t k = 0; k < count; k++) assert_true(here[near[k]]);
         }
-        int32_t count = un_groups_near(groups, box, (double)r, 1, near, COUNT);
-        for (int32_t k = 0; k < count; k++) assert_true(here[near[k]]);
     }
     free(here);
 }
