@@ -332,6 +332,7 @@ un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, s
     if (status == UN_OK && ranks > 1) {
         un_link_count(ctx);
         un_link_spread(*all, first, size);
+        un_context_ranks(ctx)->sent.listed += (double)*count * (double)size;
     }
     un_free(ctx, first);
     if (status != UN_OK) {

@@ -28,6 +28,7 @@ typedef struct un_traffic {
     double layers;   /* bytes of layers of cells */
     double elements; /* bytes of elements in exchanges: particles */
     double rows;     /* bytes of elements in halos: rows of systems */
+    double listed;   /* bytes of lists that all ranks have got */
     double messages; /* each to one rank */
     double calls;    /* that wait for all ranks: sums, maxima, agreements */
     double seconds;  /* of processor time inside MPI, waiting included */
