@@ -147,6 +147,8 @@ void un_tree_share_free(un_tree_share *part);
 un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *arena,
                                 const un_octree_request *request, const uint64_t *cut);
 
+/* True if all places in the box are this rank's. */
+bool un_tree_share_has_box(const un_octree *tree, const un_tree_share *part, un_box3 box);
 /* Sets has[r] for every other rank r that owns a place in the box, and maybe some beside it, and
  * lists those that were not set. */
 void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_box3 box,

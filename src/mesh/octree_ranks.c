@@ -317,6 +317,15 @@ un_status un_octree_build_ranks(un_octree *tree, un_tree_share *part, un_arena *
 
 /* ---- boxes ---- */
 
+bool un_tree_share_has_box(const un_octree *tree, const un_tree_share *part, un_box3 box)
+{
+    int32_t low[3] = {un_octree_index(tree, box.min.x, 0), un_octree_index(tree, box.min.y, 1),
+                      un_octree_index(tree, box.min.z, 2)};
+    int32_t high[3] = {un_octree_index(tree, box.max.x, 0), un_octree_index(tree, box.max.y, 1),
+                       un_octree_index(tree, box.max.z, 2)};
+    return is_own_box(part->first, un_rank(tree->ctx), low, high);
+}
+
 /* Cubes as wide as the box, or wider: at most two along each axis. */
 void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_box3 box,
                           uint8_t *has, int32_t *list, int32_t *count)
@@ -326,7 +335,6 @@ void un_tree_share_in_box(const un_octree *tree, const un_tree_share *part, un_b
     int32_t high[3] = {un_octree_index(tree, box.max.x, 0), un_octree_index(tree, box.max.y, 1),
                        un_octree_index(tree, box.max.z, 2)};
     int32_t ranks = un_rank_count(tree->ctx), me = un_rank(tree->ctx), shift = 0;
-    if (is_own_box(part->first, me, low, high)) return;
     for (int a = 0; a < 3; a++)
         while ((high[a] >> shift) - (low[a] >> shift) > 1) shift++;
     uint64_t cubes = (uint64_t)1 << 3 * shift;

@@ -301,24 +301,58 @@ static void want_nothing(copying *c)
     c->set_count = 0;
 }
 
+static void want_owners(copying *c, int32_t t)
+{
+    const un_tets *mesh = c->mesh;
+    un_part own = un_tets_own_nodes(mesh);
+    for (int i = 0; i < 4; i++) {
+        int32_t n = mesh->tet[t][i];
+        if (n < own.begin || n >= own.end) want(c, un_tets_node_owner(mesh, c->tree, n));
+    }
+}
+
+static double fold(double x, double top)
+{
+    if (x < 0) x = -x;
+    if (x > top) x = 2 * top - x;
+    return un_clamp(x, 0, top);
+}
+
+/* The eight parts of a particle, as transfer/tets.c places them; false if this rank does not know
+ * the tet of one. */
+static bool want_parts(copying *c, un_vec3 x, double edge)
+{
+    un_vec3 top = c->mesh->tree->size;
+    for (int i = 0; i < 8; i++) {
+        double d[3] = {0.5 * (i & 1) - 0.25, 0.5 * (i >> 1 & 1) - 0.25, 0.5 * (i >> 2) - 0.25};
+        un_tets_place place;
+        un_tets_locate(c->mesh,
+                       un_v3(fold(x.x + edge * d[0], top.x), fold(x.y + edge * d[1], top.y),
+                             fold(x.z + edge * d[2], top.z)),
+                       &place);
+        if (!un_tets_knows(c->mesh, place.tet)) return false;
+        want_owners(c, place.tet);
+    }
+    return true;
+}
+
 /* Ranks whose nodes the particle may give to. */
 static void want_nodes(copying *c, int64_t q)
 {
     const un_tets *mesh = c->mesh;
     const un_particles *p = c->particles;
     int32_t t = c->tet[q];
-    un_part own = un_tets_own_nodes(mesh);
-    for (int i = 0; i < 4; i++) {
-        int32_t n = mesh->tet[t][i];
-        if (n < own.begin || n >= own.end) want(c, un_tets_node_owner(mesh, c->tree, n));
-    }
+    want_owners(c, t);
     double h = un_tets_size(mesh, t), least = PARTS_FROM * h;
     bool even = un_tets_shape(mesh, t)->kind == UN_TET_BCC;
-    if (even && (double)p->volume[q] < least * least * least) return;
-    double far = PARTS_REACH * cbrt((double)p->volume[q]) + NODES_REACH * h;
+    bool small = (double)p->volume[q] < least * least * least; /* at most eight parts */
+    if (even && small) return;
+    double edge = cbrt(p->volume[q]), far = PARTS_REACH * edge + NODES_REACH * h;
     un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
-    un_tree_share_in_box(mesh->tree, c->tree, (un_box3){un_sub(x, wide), un_add(x, wide)},
-                         c->wanted, c->set, &c->set_count);
+    un_box3 around = {un_sub(x, wide), un_add(x, wide)};
+    if (un_tree_share_has_box(mesh->tree, c->tree, around)) return; /* most of them */
+    if (small && want_parts(c, x, edge)) return;
+    un_tree_share_in_box(mesh->tree, c->tree, around, c->wanted, c->set, &c->set_count);
 }
 
 static bool is_split(const copying *c, int64_t group)
