@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ranks send one another, against a model, and what the model says of many ranks.
 
-    ranks.py PROGRAM MPI_PROGRAM -o OUT [--cells N] [--ranks 2,4,8,16]
+    ranks.py PROGRAM MPI_PROGRAM -o OUT [--method tet] [--cells N] [--ranks 2,4,8,16]
 
 Runs a tank whose liquid runs along z, a step a frame, in one process and on several ranks; both are
 the same program, one of them built with MPI. From the particles of the one process the model
@@ -24,6 +24,22 @@ latency once, and a message to each of them.
 Slabs have at least 8 layers, so a grid of n layers has work for n / 8 ranks. For more than that the
 model takes blocks of 8^3 cells along a curve, which the program does not have: a rank's copies are
 then those within nine eighths of a cell of a cube of its blocks.
+
+With `tet`, ranks have parts of a curve of about the same work: a particle and, where it asks for a
+cube, a sixth of what that costs. The scene is a dam of liquid that moves. The model cuts the curve
+of the one process's particles the same way, and finds
+
+    migrated   particles that another part held before the step
+    copies     groups of eight that boxes of other parts' particles reach, with one and a half of
+               the radii for resizing, and with one for correction
+    halo       copies, of which those for nodes and their bytes come from the run on 2 ranks
+
+and the processor time is fitted to runs of the scene and of a finer one,
+
+    busy = a particles + b copies + w all + c
+
+where `all` are the particles of all ranks: what every rank knows of the whole scene. Lists of all
+ranks (listed_bytes) grow with it, too.
 """
 import argparse
 import csv
@@ -41,6 +57,11 @@ import run_files
 SCENE = """scene {{ method = "uniform", domain = {{ size = {{0.25, 0.25, 1}} }}, detail = {{ finest = {cells} }},
   frames = {{ count = {steps}, rate = {rate} }},
   liquid = {{ box {{ min = {{0, 0, 0}}, max = {{0.25, 0.1, 1}} }}, velocity = {{0, 0, 0.5}} }},
+  output = {{ surface = false }} }}
+"""
+DAM = """scene {{ method = "tet", domain = {{ size = {{1, 1, 1}} }},
+  detail = {{ finest = {cells}, coarsest = {coarsest} }}, frames = {{ count = {steps}, rate = {rate} }},
+  liquid = {{ box {{ min = {{0, 0, 0}}, max = {{0.4, 0.8, 1}} }}, velocity = {{0.5, 0, 0.3}} }},
   output = {{ surface = false }} }}
 """
 UNIT = 8         # layers that are not divided
@@ -218,13 +239,206 @@ def efficiency(fit, runs, args, ranks, particles, copies):
     return a * particles / (busy + wait), busy, wait
 
 
+class Dam:
+    """The run of one process with `tet`: its particles, in the order of the curve."""
+
+    GROUP, BLOCK = 8, 64       # particles
+    WIDE = 32                  # radii: of blocks that are told group by group
+    LEAF, LEAF_WORK = 2.8, 6.0 # a cube's edge, in that of its particles; its work, in particles
+    ALL, FAR = 1.0, 1.5        # reach of correction and of resizing, in sums of radii
+
+    def __init__(self, directory, cells, coarsest, steps, rate):
+        self.h, self.levels, self.rate = 1 / cells, int(math.log2(cells // coarsest)), rate
+        self.frames = []
+        stats = run_files.table(f"{directory}/stats.csv")
+        if len(stats["step"]) != steps + 1:
+            sys.exit("steps are shorter than frames: raise the rate")
+        for frame in range(steps + 1):
+            found = run_files.particles(f"{directory}/frames/{frame:04d}/particles.vtp")
+            self.frames.append([numpy.array(found[k]) for k in ("Points", "velocity", "volume")])
+        self.count = len(self.frames[0][2])
+
+    def key(self, x):
+        index = numpy.clip((x / self.h).astype(numpy.int64), 0, round(1 / self.h) - 1)
+        key = numpy.zeros(len(x), numpy.int64)
+        for bit in range(12):
+            for axis in range(3):
+                key |= (index[:, axis] >> bit & 1) << (3 * bit + axis)
+        return key
+
+    def cut(self, x, volume, ranks):
+        """Keys where parts begin."""
+        key = self.key(x)
+        up = numpy.floor(numpy.log2(self.LEAF * numpy.cbrt(volume) / self.h * (1 + 1e-6)))
+        shift = 3 * numpy.clip(up, 0, self.levels).astype(numpy.int64)
+        cube = key >> shift << shift
+        place, first = numpy.unique(cube * 64 + shift, return_index=True)
+        where = numpy.concatenate([key, cube[first]])
+        work = numpy.concatenate([numpy.ones(len(key)), numpy.full(len(first), self.LEAF_WORK)])
+        order = numpy.argsort(where, kind="stable")
+        sums = numpy.cumsum(work[order])
+        at = numpy.searchsorted(sums, sums[-1] * numpy.arange(1, ranks) / ranks)
+        return where[order][at]
+
+    @staticmethod
+    def boxes(x, r, size):
+        """Lower and upper corners and largest radii of every `size` in a row."""
+        begin = numpy.arange(0, len(x), size)
+        return (numpy.minimum.reduceat(x, begin), numpy.maximum.reduceat(x, begin),
+                numpy.maximum.reduceat(r, begin))
+
+    def reached(self, x, r, owner, ranks, factor):
+        """How many particles go to other parts: whole groups that boxes there reach."""
+        low, high, most = self.boxes(x, r, self.GROUP)
+        of = owner[::self.GROUP]
+        wide_low, wide_high, wide_most = self.boxes(x, r, self.BLOCK)
+        wide = (wide_high - wide_low).max(axis=1) > self.WIDE * wide_most
+        in_wide = wide[numpy.arange(len(of)) // (self.BLOCK // self.GROUP)]
+        told = [numpy.concatenate([a[~wide], b[in_wide]]) for a, b in
+                ((wide_low, low), (wide_high, high), (wide_most, most))]
+        told_of = numpy.concatenate([owner[::self.BLOCK][~wide], of[in_wide]])
+        count = 0
+        for rank in range(ranks):
+            mine = told_of == rank
+            a, b, c = told[0][mine], told[1][mine], told[2][mine]
+            if len(a) == 0:
+                continue
+            span = factor * (c.max() + most)[:, None]
+            near = (of != rank) & ((low - span <= b.max(axis=0)) & (high + span >= a.min(axis=0))).all(axis=1)
+            for piece in numpy.array_split(numpy.flatnonzero(near), len(a) * near.sum() // 4000000 + 1):
+                gap = numpy.maximum(0, numpy.maximum(low[piece, None] - b[None], a[None] - high[piece, None]))
+                hit = (gap ** 2).sum(axis=2) < (factor * (most[piece, None] + c[None])) ** 2
+                count += self.GROUP * int(hit.any(axis=1).sum())
+        return count
+
+    def predict(self, ranks):
+        """By step: particles migrated, copies for resizing, copies for correction."""
+        rows, cut = [], None
+        for x, v, volume in self.frames:
+            was, cut = cut, self.cut(x, volume, ranks)
+            owner = numpy.searchsorted(cut, self.key(x), side="right")
+            if was is None:
+                continue
+            before = numpy.searchsorted(was, self.key(x - v / self.rate), side="right")
+            r = 0.5 * numpy.cbrt(volume)
+            rows.append((int((owner != before).sum()), self.reached(x, r, owner, ranks, self.FAR),
+                         self.reached(x, r, owner, ranks, self.ALL)))
+        return rows
+
+
+def compare_dam(dam, runs):
+    """Prints the table; returns the worst error."""
+    worst, more, each = 0, None, None
+    print("ranks  copies (model)      migrated (model)   halo + migrated, MB a step (model)  off")
+    for ranks, steps in runs.items():
+        model = dam.predict(ranks)
+        n = len(steps)
+        copies, migrated = (sum(total(s, k) for s in steps) / n for k in ("copies", "migrated"))
+        moved = sum(total(s, "migrated_bytes") for s in steps) / n
+        volume = sum(total(s, "halo_bytes") for s in steps) / n + moved
+        m_migrated, m_far, m_all = (sum(r[k] for r in model) / n for k in range(3))
+        if more is None:  # from the first run
+            more = (copies - m_far) / m_all  # those that nodes need, too
+            each = (volume - moved) / copies
+        m_copies = m_far + more * m_all
+        m_volume = each * m_copies + m_migrated * moved / migrated
+        off = m_volume / volume - 1
+        worst = max(worst, abs(off))
+        print(f"{ranks:5d}  {copies:8.0f} ({m_copies:8.0f})  {migrated:7.0f} ({m_migrated:7.0f})"
+              f"  {volume / 1e6:14.3f} ({m_volume / 1e6:.3f}){100 * off:+13.1f} %")
+    print(f"bytes a copy {each:.0f}; copies for nodes and correction {more:.2f} of the latter")
+    return worst
+
+
+def fit_dam(runs):
+    """a, b, w, c of ranks' busy time; runs: a list of runs by number of ranks."""
+    rows = [(r, total(step, "particles")) for by in runs for steps in by.values()
+            for step in steps[1:] for r in step]
+    matrix = numpy.array([[r["particles"], r["copies"], all_, 1] for r, all_ in rows])
+    busy = numpy.array([r["busy_seconds"] for r, _ in rows])
+    # none of the terms can save time: those that come out below zero are left out
+    used = [0, 1, 2, 3]
+    while True:
+        m = matrix[:, used] / busy[:, None]
+        x, *_ = numpy.linalg.lstsq(m, numpy.ones(len(busy)), rcond=None)
+        if (x >= 0).all():
+            break
+        used.pop(int(numpy.argmin(x * numpy.abs(matrix[:, used]).mean(axis=0))))
+    fit = numpy.zeros(4)
+    fit[used] = x
+    return fit, float(numpy.sqrt(numpy.mean((matrix @ fit / busy - 1) ** 2)))
+
+
+def efficiency_dam(fit, runs, args, ranks, particles):
+    """Share of the time that goes to own particles, and the times of what else there is."""
+    a, b, w, c = fit
+    largest = runs[-1]
+    most = max(largest)
+    rows = [r for step in largest[most][1:] for r in step]
+    mean = {k: sum(r[k] for r in rows) / len(rows) for k in rows[0]}
+    everything = mean["particles"] * most
+    # copies and bytes go by the area of parts
+    area = (particles / mean["particles"]) ** (2 / 3)
+    copies = area * mean["copies"]
+    sent = area * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
+    listed = mean["listed_bytes"] / everything * ranks * particles
+    near = max(1, args.neighbours / (most - 1))
+    times = {"own particles": a * particles,
+             "uneven work": a * particles * (args.uneven - 1),
+             "copies": b * copies,
+             "constant": c,
+             "whole scene, work": w * ranks * particles,
+             "whole scene, lists": listed / args.bandwidth,
+             "bytes": sent / args.bandwidth,
+             "messages": mean["messages"] * near * args.latency,
+             "calls": mean["calls"] * args.latency * math.log2(ranks)}
+    return a * particles / sum(times.values()), times
+
+
+def main_dam(args):
+    by_size, dam = [], None
+    for cells in (args.cells, args.cells * 3 // 2):
+        coarsest, scene = cells // 4, f"{args.output}/dam{cells}.lua"
+        with open(scene, "w") as file:
+            file.write(DAM.format(cells=cells, coarsest=coarsest, steps=args.steps, rate=args.rate))
+        one, runs = f"{args.output}/one{cells}", {}
+        if cells == args.cells:
+            if not (args.reuse and os.path.exists(one)):
+                run([args.program, "run", scene], one)
+            dam = Dam(one, cells, coarsest, args.steps, args.rate)
+        for ranks in map(int, args.ranks.split(",")):
+            directory = f"{args.output}/on{cells}.{ranks}"
+            if not (args.reuse and os.path.exists(directory)):
+                run(["mpirun", "-n", str(ranks), args.mpi_program, "run", scene, "--set",
+                     "output.particles=false"], directory)
+            runs[ranks] = measured(directory)
+        by_size.append(runs)
+    print(f"{dam.count} particles")
+    worst = compare_dam(dam, by_size[0])
+    print(f"farthest from the model: {100 * worst:.1f} %")
+    fit, off = fit_dam(by_size)
+    print(f"busy: {1e6 * fit[0]:.2f} us a particle, {1e6 * fit[1]:.2f} us a copy, "
+          f"{1e9 * fit[2]:.1f} ns for each of all ranks' particles, {1e3 * fit[3]:.2f} ms besides; "
+          f"off by {100 * off:.0f} % (root mean square)")
+    uneven = max(max(r["particles"] for r in s) * len(s) / total(s, "particles")
+                 for runs in by_size for steps in runs.values() for s in steps)
+    print(f"most particles over the mean in these runs: at most {uneven:.2f}")
+    print("\nefficiency of 1,000 ranks; particles a rank, ms a step:")
+    for particles in (75e3, 300e3, 1.2e6):
+        share, times = efficiency_dam(fit, by_size, args, 1000, particles)
+        print(f"{particles:9.0f}  {100 * share:3.0f} %  " +
+              ", ".join(f"{k} {1e3 * v:.1f}" for k, v in times.items()))
+    sys.exit(worst > 0.1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("mpi_program")
     parser.add_argument("-o", "--output", required=True)
-    parser.add_argument("--cells", type=int, default=128)
+    parser.add_argument("--method", choices=("uniform", "tet"), default="uniform")
+    parser.add_argument("--cells", type=int, help="128; with tet 64, and half as many more")
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rate", type=float, default=200)
     parser.add_argument("--ranks", default="2,4,8,16")
@@ -236,6 +450,9 @@ def main():
     parser.add_argument("--reuse", action="store_true", help="runs that are there already")
     args = parser.parse_args()
     os.makedirs(args.output, exist_ok=True)
+    args.cells = args.cells or (64 if args.method == "tet" else 128)
+    if args.method == "tet":
+        main_dam(args)
     scene, one = f"{args.output}/tank.lua", f"{args.output}/one"
     with open(scene, "w") as file:
         file.write(SCENE.format(cells=args.cells, steps=args.steps, rate=args.rate))
