@@ -111,7 +111,8 @@ un_status un_octree_number_new(un_octree_flip *s);
 /* un_core_settle and un_core_push_bodies, over ranks too. */
 un_status un_octree_settle(un_octree_flip *s, const un_vec3 *was, double kick);
 un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits);
-/* Before much is needed: gives back what is not in use. */
+/* Before copies of others' particles come: gives back what is not in use. Not more often: pages
+ * that come back cost a twentieth of a step. */
 void un_octree_make_room(un_octree_flip *s);
 /* What rank 0 shows is no longer true; counters begin anew. */
 void un_octree_begin_step(un_octree_flip *s);

@@ -156,7 +156,6 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
     un_transfer_leaves_to_particles(s->core.ctx, &s->markers.particles, s->start, &s->markers.bins,
                                     &s->now, &s->before, &flip);
     s->start_known = true;
-    if (s->ranks.any) un_leaves_flow_free(s->core.ctx, &s->before); /* nobody asks for it again */
     UN_TRY(un_octree_settle(s, was, flip.dt));
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -340,7 +339,6 @@ static un_status build_leaves(un_octree_flip *s)
 un_status un_octree_build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
-    un_octree_make_room(s);
     UN_TRY(un_octree_agree(s, build_leaves(s)));
     UN_TRY(un_octree_share_leaves(s));
     un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
