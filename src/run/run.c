@@ -231,18 +231,25 @@ static un_status write_frame(un_loop *l, int32_t frame)
 
 /* ---- steps ---- */
 
-#define PROBES_MAX 256
+static un_status write_probes(un_loop *l, double time)
+{
+    int32_t count = l->def->probe_count;
+    double *values = un_alloc(l->ctx, (size_t)count + 1, sizeof *values);
+    if (!values) return UN_ERROR_MEMORY;
+    values[0] = time;
+    for (int32_t p = 0; p < count; p++)
+        values[p + 1] = l->method->probe(l->state, &l->def->probes[p]);
+    un_status status = un_table_row(l->probes, values, count + 1);
+    un_free(l->ctx, values);
+    return status;
+}
 
 static un_status write_rows(un_loop *l, const un_step *step)
 {
-    double values[PROBES_MAX + 1] = {step->time};
-    int32_t count = l->def->probe_count < PROBES_MAX ? l->def->probe_count : PROBES_MAX;
-    UN_TRY(un_loop_gather(l, count > 0 ? probes_show(l) | UN_SHOW_PROBES : 0));
+    UN_TRY(un_loop_gather(l, l->def->probe_count > 0 ? probes_show(l) | UN_SHOW_PROBES : 0));
     if (!l->writes) return UN_OK;
     UN_TRY(un_stats_row(l->stats, l->method, step));
-    for (int32_t p = 0; p < count; p++)
-        values[p + 1] = l->method->probe(l->state, &l->def->probes[p]);
-    UN_TRY(un_table_row(l->probes, values, count + 1));
+    UN_TRY(write_probes(l, step->time));
     if (!l->bodies) return UN_OK;
     return un_bodies_table_row(l->ctx, l->bodies, un_method_bodies(l->state), step->time);
 }

@@ -213,6 +213,22 @@ static void fronts_that_see_nothing_are_warned_of(void **state)
     }
 }
 
+static void any_number_of_probes_is_written(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "local p = {} for i = 1, 300 do p[i] = height { name = 'h' .. i, at = {i / 301, 0.5} } end "
+        "scene { detail = { finest = 8 }, frames = { count = 1 }, liquid = { box { min = {0, 0, "
+        "0}, max = {1, 0.5, 1} } }, output = { surface = false }, probes = p }\n";
+    folder_run run = {.name = "out"};
+    scratch_write("scene.lua", text, strlen(text));
+    folder_ok(&run);
+    char *probes = read_text("out/probes.csv");
+    for (const char *line = probes; *line; line = strchr(line, '\n') + 1)
+        assert_int_equal(columns(line), 301);
+    free(probes);
+}
+
 static void an_interrupted_run_says_so(void **state)
 {
     (void)state;
@@ -483,6 +499,7 @@ int main(void)
         RUN_TEST(impossible_runs_are_suspect),
         RUN_TEST(bad_speeds_name_their_walls),
         RUN_TEST(fronts_that_see_nothing_are_warned_of),
+        RUN_TEST(any_number_of_probes_is_written),
         RUN_TEST(an_interrupted_run_says_so),
         RUN_TEST(same_bits_for_any_thread_count),
         RUN_TEST(check_finds_what_will_go_wrong),
