@@ -8,8 +8,7 @@
 static un_status keep(un_context *ctx, un_node_memory *m, const un_tets *mesh, double *const *value,
                       int width)
 {
-    un_part own = {0, mesh->plain_nodes}; /* copies are guessed again */
-    if (mesh->share) own = un_tets_own_nodes(mesh);
+    un_part own = un_tets_own_nodes(mesh);
     size_t count = (size_t)(own.end - own.begin);
     m->count = 0;
     m->width = width;
@@ -99,8 +98,8 @@ static void recall(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         uint64_t order = un_tets_order(a->mesh, n);
         while (lo < m->count && m->order[lo] < order) lo++;
-        bool plain = n < a->mesh->plain_nodes;
-        a->known[n] = plain && lo < m->count && m->order[lo] == order;
+        bool copy = un_tets_is_copy(a->mesh, n); /* guessed again */
+        a->known[n] = !copy && lo < m->count && m->order[lo] == order;
         for (int k = 0; k < a->width; k++) a->value[k][n] = a->known[n] ? m->value[k][lo] : 0;
     }
 }

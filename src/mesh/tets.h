@@ -52,13 +52,14 @@ typedef struct un_tets {
     int32_t own_count; /* 0: no node was moved, and own_first is undefined */
     int32_t *own_first;
     un_tet_shape *own;
-    /* Copies of nodes and tets on the other sides of thin walls follow the plain ones, see
-     * un_tets_part; their keys do not ascend. The arrays are undefined unless parted. */
-    int32_t plain_nodes, plain_tets;
+    /* On the other sides of thin walls nodes and tets have copies, see un_tets_part, which come
+     * right after them. The arrays are undefined unless parted. */
+    int32_t plain_nodes, plain_tets; /* without copies */
     bool parted;
     const struct un_bodies *bodies; /* whose walls they are */
-    int32_t *next_part;             /* by tet: the next copy of the same tet, -1 none */
-    int32_t *origin;                /* by node: the plain node at its place */
+    int32_t *part;                  /* by tet as they were numbered before, and the end: its first
+                                     * copy, itself; the others follow */
+    int32_t *origin;                /* by node: its number before, or that of what it is a copy of */
     float *side;                    /* by node: distance to the solids as its side sees it */
     size_t capacity[15];            /* of the arrays, in the order above */
     /* Over ranks: what is this one's; the rest but its ghosts only fills the brick. NULL: all is
@@ -72,6 +73,11 @@ typedef struct un_tets {
 static inline uint64_t un_tets_order(const un_tets *mesh, int64_t n)
 {
     return un_morton_order(mesh->node_key[n], mesh->end_key);
+}
+/* True if node n is a copy of the one before. */
+static inline bool un_tets_is_copy(const un_tets *mesh, int64_t n)
+{
+    return mesh->parted && n > 0 && mesh->origin[n] == mesh->origin[n - 1];
 }
 
 /* Nodes of a finest leaf have orders of the leaf's key and so many bits more. */

@@ -210,7 +210,7 @@ void un_tets_strip(un_tets *mesh)
     un_free(mesh->ctx, mesh->corner);
     un_free(mesh->ctx, mesh->own_first);
     un_free(mesh->ctx, mesh->own);
-    un_free(mesh->ctx, mesh->next_part);
+    un_free(mesh->ctx, mesh->part);
     un_free(mesh->ctx, mesh->origin);
     un_free(mesh->ctx, mesh->side);
     mesh->shape = mesh->level = NULL;
@@ -219,7 +219,7 @@ void un_tets_strip(un_tets *mesh)
     mesh->first = mesh->corner = mesh->own_first = NULL;
     mesh->own = NULL;
     mesh->own_count = 0;
-    mesh->next_part = mesh->origin = NULL;
+    mesh->part = mesh->origin = NULL;
     mesh->side = NULL;
     mesh->parted = false;
     for (int32_t array = 4; array < 15; array++) mesh->capacity[array] = 0;

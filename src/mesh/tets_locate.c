@@ -63,12 +63,12 @@ uint64_t un_tets_place_key(const un_tets *mesh, un_vec3 x)
     return key_near(mesh->tree, clamp_place(mesh->tree, x));
 }
 
-/* Of the tet's copies, the one on whose side of the wall the point is. */
-static void choose_part(const un_tets *mesh, un_tets_place *place)
+/* Of the tet and its copies up to `end`, the one on whose side of the wall the point is. */
+static void choose_part(const un_tets *mesh, un_tets_place *place, int32_t end)
 {
     un_tets_place part = *place;
     double open = un_tet_sample(mesh, mesh->side, place);
-    while ((part.tet = mesh->next_part[part.tet]) >= 0) {
+    while (++part.tet < end) {
         double other = un_tet_sample(mesh, mesh->side, &part);
         if (!(other > open)) continue;
         open = other;
@@ -102,7 +102,11 @@ void un_tets_locate_closed(const un_tets *mesh, un_vec3 x, un_tets_place *place)
         double du = d[(a + 1) % 3], dv = d[(a + 2) % 3];
         step = !(code & 1 ? du + dv > 0 : du > dv);
     }
-    int32_t t = mesh->face_tet[c][face] + (int32_t)step;
+    int32_t t = mesh->face_tet[c][face] + (int32_t)step, end = t + 1;
+    if (mesh->parted) {
+        end = mesh->part[end];
+        t = mesh->part[t];
+    }
     /* From here on, the offset is from the centre of the leaf that owns the tet. */
     d[a] += tree->h * (size * (kind == UN_FACE_OTHER));
     double scale = power_of_two(-depth) * tree->inverse_h;
@@ -113,7 +117,7 @@ void un_tets_locate_closed(const un_tets *mesh, un_vec3 x, un_tets_place *place)
                (s->gradient[i][0] * d[0] + s->gradient[i][1] * d[1] + s->gradient[i][2] * d[2]);
     *place = (un_tets_place){t, {w[0], w[1], w[2], 1 - w[0] - w[1] - w[2]}};
     if (mesh->own_count > 0) un_tets_walk(mesh, x, place);
-    if (mesh->parted) choose_part(mesh, place);
+    if (end - t > 1) choose_part(mesh, place, end);
 }
 
 static bool is_closed(const un_tets *mesh, int32_t t)

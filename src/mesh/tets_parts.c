@@ -11,6 +11,7 @@
  *  - Tets inside the wall have nodes of their own too, so that no side reaches another through
  *    them.
  *  - A tet has a copy for each further side, unless all of its nodes are the same.
+ *  - A copy comes right after what it is a copy of: nodes and tets still follow the curve.
  *
  * The distance to the wall has a ridge inside it, where the far side comes nearer. Seen from a
  * side, a node inside or behind the wall is as deep as the straight line from the nearest open node
@@ -46,8 +47,9 @@ typedef struct parting {
     uint8_t (*side)[4];     /* by listed tet and corner: its side, NONE in a wall */
     uint8_t *side_count;    /* by listed tet */
     uint8_t (*group)[4][4]; /* by listed tet, side and corner */
-    int32_t *first_copy;    /* by listed node: number of copies, then the first one's number */
+    int32_t *first_copy;    /* by listed node: number of copies, then that of nodes before it */
     int32_t *first_tet;     /* by listed tet: likewise */
+    int32_t *node_at;       /* by plain node: its number now */
 } parting;
 
 /* ---- sides of tets ---- */
@@ -277,16 +279,6 @@ static void group_nodes(void *arg, int64_t begin, int64_t end)
 
 /* ---- copies ---- */
 
-/* The number of tet k's node at a corner, for a side. */
-static int32_t node_of(const parting *s, int64_t k, int side, int corner)
-{
-    int32_t n = s->mesh->tet[s->tets[k]][corner];
-    uint8_t group = s->group[k][side][corner];
-    if (group == 0) return n;
-    int64_t at = un_lower_bound(s->nodes, s->node_count, (uint64_t)n);
-    return s->mesh->plain_nodes + s->first_copy[at] + group - 1;
-}
-
 /* Is this side's tet the same as that of an earlier one? */
 static bool is_repeated(const parting *s, int64_t k, int side)
 {
@@ -326,7 +318,7 @@ static double depth_of(const parting *s, int64_t n, const entry *list, int32_t c
 }
 
 /* What the groups of node n see. */
-static void write_copies(void *arg, int64_t begin, int64_t end)
+static void find_depths(void *arg, int64_t begin, int64_t end)
 {
     parting *s = arg;
     un_tets *mesh = s->mesh;
@@ -336,42 +328,44 @@ static void write_copies(void *arg, int64_t begin, int64_t end)
         int32_t count = find_entries(s, n, list);
         uint8_t groups = find_groups(n, list, count);
         double d = s->distance[n], h = un_octree_size(mesh->tree, mesh->node_level[n]);
-        if (!(d > s->snap) && groups > 0) {
-            double depth = depth_of(s, n, list, count, 0);
-            if (depth < d - UN_DEEPER * h) mesh->side[n] = (float)depth;
-        }
-        for (uint8_t group = 1; group < groups; group++) {
-            int32_t copy = mesh->plain_nodes + s->first_copy[k] + group - 1;
+        bool open = d > s->snap;
+        float *side = mesh->side + s->node_at[n];
+        for (uint8_t group = open ? 1 : 0; group < groups; group++) {
             double depth = depth_of(s, n, list, count, group);
-            mesh->node_key[copy] = mesh->node_key[n];
-            mesh->x[copy] = mesh->x[n];
-            mesh->node_level[copy] = mesh->node_level[n];
-            mesh->origin[copy] = (int32_t)n;
-            bool deeper = d > s->snap || depth < d - UN_DEEPER * h;
-            mesh->side[copy] = (float)(deeper ? depth : d);
+            bool deeper = (open && group > 0) || depth < d - UN_DEEPER * h;
+            side[group] = (float)(deeper ? depth : d);
         }
     }
 }
 
-/* The first side keeps the tet. */
-static void write_tets(void *arg, int64_t begin, int64_t end)
+/* Everything goes up, the last first. */
+static void spread_nodes(const parting *s, int32_t count)
 {
-    parting *s = arg;
     un_tets *mesh = s->mesh;
-    for (int64_t k = begin; k < end; k++) {
-        int32_t t = (int32_t)s->tets[k], last = t, copy = mesh->plain_tets + s->first_tet[k];
-        int32_t first[4] = {0};
-        for (int i = 0; i < 4; i++) first[i] = node_of(s, k, 0, i);
-        for (int side = 1; side < s->side_count[k]; side++) {
-            if (is_repeated(s, k, side)) continue;
-            for (int i = 0; i < 4; i++) mesh->tet[copy][i] = node_of(s, k, side, i);
-            mesh->shape[copy] = mesh->shape[t];
-            mesh->level[copy] = mesh->level[t];
-            mesh->next_part[last] = copy;
-            mesh->next_part[copy] = -1;
-            last = copy++;
+    for (int32_t n = mesh->plain_nodes - 1, end = count; n >= 0; end = s->node_at[n--])
+        for (int32_t copy = s->node_at[n]; copy < end; copy++) {
+            mesh->node_key[copy] = mesh->node_key[n];
+            mesh->x[copy] = mesh->x[n];
+            mesh->node_level[copy] = mesh->node_level[n];
+            mesh->origin[copy] = n;
         }
-        memcpy(mesh->tet[t], first, sizeof first);
+}
+
+static void spread_tets(const parting *s)
+{
+    un_tets *mesh = s->mesh;
+    for (int32_t t = mesh->plain_tets - 1; t >= 0; t--) {
+        int32_t k = s->place[t], copy = mesh->part[t], node[4];
+        uint8_t shape = mesh->shape[t], level = mesh->level[t];
+        for (int i = 0; i < 4; i++) node[i] = s->node_at[mesh->tet[t][i]];
+        int sides = k >= 0 && s->side_count[k] > 0 ? s->side_count[k] : 1;
+        for (int side = 0; side < sides; side++) {
+            if (k >= 0 && is_repeated(s, k, side)) continue;
+            for (int i = 0; i < 4; i++)
+                mesh->tet[copy][i] = node[i] + (k >= 0 ? s->group[k][side][i] : 0);
+            mesh->shape[copy] = shape;
+            mesh->level[copy++] = level;
+        }
     }
 }
 
@@ -392,7 +386,7 @@ static un_status make_room(un_tets *mesh, int64_t node_count, int64_t tet_count)
                   {&mesh->level, 5, tet_count, sizeof *mesh->level},
                   {&mesh->first, 8, node_count + 1, sizeof *mesh->first},
                   {&mesh->corner, 9, 4 * tet_count, sizeof *mesh->corner},
-                  {&mesh->next_part, 12, tet_count, sizeof *mesh->next_part},
+                  {&mesh->part, 12, mesh->plain_tets + 1, sizeof *mesh->part},
                   {&mesh->origin, 13, node_count, sizeof *mesh->origin},
                   {&mesh->side, 14, node_count, sizeof *mesh->side}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
@@ -401,13 +395,20 @@ static un_status make_room(un_tets *mesh, int64_t node_count, int64_t tet_count)
     return UN_OK;
 }
 
-static void clear_parts(void *arg, int64_t begin, int64_t end)
+/* Where nodes and tets go: behind what they follow and its copies. */
+static void number_all(const parting *s)
 {
-    parting *s = arg;
     un_tets *mesh = s->mesh;
-    for (int64_t n = begin; n < end; n++) {
-        mesh->origin[n] = (int32_t)n;
-        mesh->side[n] = s->distance[n];
+    int64_t k = 0;
+    for (int32_t n = 0; n < mesh->plain_nodes; n++) {
+        while (k < s->node_count && s->nodes[k] < (uint64_t)n) k++;
+        s->node_at[n] = n + s->first_copy[k];
+        mesh->side[s->node_at[n]] = s->distance[n];
+    }
+    k = 0;
+    for (int32_t t = 0; t <= mesh->plain_tets; t++) {
+        while (k < s->tet_count && s->tets[k] < (uint64_t)t) k++;
+        mesh->part[t] = t + s->first_tet[k];
     }
 }
 
@@ -432,7 +433,8 @@ static un_status allocate(parting *s, un_arena *arena)
     s->side_count = un_arena_alloc(arena, count, 1);
     s->group = un_arena_alloc(arena, count, sizeof *s->group);
     s->first_tet = un_arena_alloc(arena, count, sizeof *s->first_tet);
-    if (!s->place || !s->side || !s->side_count || !s->group || !s->first_tet)
+    s->node_at = un_arena_alloc(arena, (size_t)s->mesh->node_count + 1, sizeof *s->node_at);
+    if (!s->place || !s->side || !s->side_count || !s->group || !s->first_tet || !s->node_at)
         return UN_ERROR_MEMORY;
     memset(s->place, -1, (size_t)s->mesh->tet_count * sizeof *s->place);
     return UN_OK;
@@ -459,15 +461,17 @@ un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
     un_parallel_for(ctx, s.tet_count, 1024, count_tets, &s);
     int64_t copies = un_parallel_scan(ctx, s.first_copy, s.node_count);
     int64_t more = un_parallel_scan(ctx, s.first_tet, s.tet_count);
+    s.first_copy[s.node_count] = (int32_t)copies;
+    s.first_tet[s.tet_count] = (int32_t)more;
     if (4 * (mesh->tet_count + more) > INT32_MAX)
         return un_fail_memory(ctx, (size_t)(mesh->tet_count + more) * sizeof *mesh->tet);
     UN_TRY(make_room(mesh, mesh->node_count + copies, mesh->tet_count + more));
     mesh->parted = true;
     mesh->bodies = bodies;
-    un_parallel_for(ctx, mesh->node_count, 16384, clear_parts, &s);
-    memset(mesh->next_part, -1, (size_t)mesh->tet_count * sizeof *mesh->next_part);
-    un_parallel_for(ctx, s.node_count, 256, write_copies, &s);
-    un_parallel_for(ctx, s.tet_count, 1024, write_tets, &s);
+    number_all(&s);
+    un_parallel_for(ctx, s.node_count, 256, find_depths, &s);
+    spread_nodes(&s, (int32_t)(mesh->node_count + copies));
+    spread_tets(&s);
     mesh->node_count += (int32_t)copies;
     mesh->tet_count += (int32_t)more;
     find_incidence(mesh);

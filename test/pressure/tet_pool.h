@@ -113,7 +113,7 @@ static inline void tet_pool_walls(tet_pool *p)
     tank_move(t, 0, p->in.dt);
     un_tet_walls_init(p->ctx, &p->walls, t->walls);
     check_ok(p->ctx, un_tet_walls_sample(&p->walls, &p->arena, &p->mesh));
-    for (int32_t n = p->mesh.plain_nodes; n < p->mesh.node_count; n++)
+    for (int32_t n = p->mesh.node_count - 1; p->mesh.parted && n >= 0; n--)
         p->phi[n] = p->phi[p->mesh.origin[n]];
     p->in.walls = &p->walls;
     p->in.u_solid = p->walls.u_solid;
