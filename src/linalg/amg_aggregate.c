@@ -115,10 +115,11 @@ static int32_t number_part(un_context *ctx, const numbering *p, int64_t n, un_pa
     return p->first[blocks];
 }
 
-int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n, int64_t grain)
+int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n, un_part own,
+                      int64_t grain)
 {
     numbering p = {aggregate, first, grain};
-    return number_part(ctx, &p, n, (un_part){0, n});
+    return number_part(ctx, &p, n, own);
 }
 
 /* Over ranks, those of the rows beside own ones are known afterwards, too. */

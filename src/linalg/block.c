@@ -1,6 +1,7 @@
 /* Matrices of 3x3 blocks, and solving with them: conjugate gradients (cg.c), with the flexible beta
  * for all preconditioners, because single precision makes multigrid vary a little. */
-#include "linalg/linalg.h"
+#include "linalg/block_sa.h"
+#include "linalg/spread.h"
 
 struct un_block_solver {
     un_context *ctx;
@@ -9,6 +10,8 @@ struct un_block_solver {
     un_block_kind ready; /* the one that is set up for this matrix; UN_BLOCK_AUTO: none */
     un_cg cg;
     size_t capacity[4]; /* of r, z, p, q */
+    un_spread spread_work;
+    un_spread *spread; /* NULL: all rows are here */
     /* of the current solve */
     const un_block_csr *a;
     const un_vec3 *b;
@@ -123,46 +126,60 @@ void un_block_csr_apply(un_context *ctx, un_vec3 *y, const un_block_csr *a, cons
     un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
 }
 
+/* ---- over the rows of this rank, and sums over all ---- */
+
+static double sum_of(un_block_solver *s, un_parallel_values *values, void *arg)
+{
+    double sum;
+    un_spread_sums(s->ctx, s->spread, s->a->n, 1, values, arg, &sum);
+    return sum;
+}
+
+/* Rows of a vector that others hold and own rows couple to. */
+static void know(un_block_solver *s, un_vec3 *v)
+{
+    if (s->spread) un_halo_share(s->spread->near, v, sizeof *v);
+}
+
 /* ---- callbacks of CG; a row of its vectors is a un_vec3 ---- */
 
-static double norm_b_rows(void *arg, int64_t begin, int64_t end)
+static void norm_b_rows(void *arg, int64_t begin, int64_t end, double *norm)
 {
     un_block_solver *s = arg;
-    double norm = 0;
-    for (int64_t i = begin; i < end; i++) norm += un_dot(s->b[i], s->b[i]);
-    return norm;
+    for (int64_t i = begin; i < end; i++) *norm += un_dot(s->b[i], s->b[i]);
 }
 
 /* r = b - A x, and |r|^2. */
-static double residual_rows(void *arg, int64_t begin, int64_t end)
+static void residual_rows(void *arg, int64_t begin, int64_t end, double *sum)
 {
     un_block_solver *s = arg;
     un_vec3 *r = (un_vec3 *)s->cg.r;
-    double norm = 0;
+    double norm = *sum;
     for (int64_t i = begin; i < end; i++) {
         r[i] = un_sub(s->b[i], row_product(s->a, i, s->x));
         norm += un_dot(r[i], r[i]);
     }
-    return norm;
+    *sum = norm;
 }
 
 /* q = A p, and p.q. */
-static double direction_rows(void *arg, int64_t begin, int64_t end)
+static void direction_rows(void *arg, int64_t begin, int64_t end, double *sum)
 {
     apply_args *m = arg;
-    double product = 0;
+    double product = *sum;
     for (int64_t i = begin; i < end; i++) {
         m->y[i] = row_product(m->a, i, m->x);
         product += un_dot(m->y[i], m->x[i]);
     }
-    return product;
+    *sum = product;
 }
 
 static double apply(void *state, double *q, const double *p)
 {
     un_block_solver *s = state;
     apply_args m = {(un_vec3 *)q, s->a, (const un_vec3 *)p};
-    return un_parallel_sum(s->ctx, s->a->n, direction_rows, &m);
+    know(s, (un_vec3 *)(uintptr_t)p);
+    return sum_of(s, direction_rows, &m);
 }
 
 static void precondition(void *state, double *z, const double *r)
@@ -217,7 +234,7 @@ static un_block_kind choose(un_block_solver *s)
 {
     double sums[2];
     if (s->a->n < SMALL_ROWS) return UN_BLOCK_JACOBI;
-    un_parallel_sums(s->ctx, s->a->n, 2, trace_rows, s, sums);
+    un_spread_sums(s->ctx, s->spread, s->a->n, 2, trace_rows, s, sums);
     return sums[1] * JACOBI_RATIO > sums[0] ? UN_BLOCK_JACOBI : UN_BLOCK_SA;
 }
 
@@ -249,6 +266,7 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
     if (!m->state) UN_TRY(create[kind](s->ctx, m));
     if (s->ready != kind) {
         s->ready = UN_BLOCK_AUTO;
+        if (m->spread) m->spread(m->state, s->spread);
         UN_TRY(m->setup(m->state, system, report));
         s->ready = kind;
     } else if (m->again) {
@@ -263,15 +281,14 @@ static un_status iterate(un_block_solver *s, const un_block_system *system, un_b
     return UN_OK;
 }
 
-un_status un_block_solver_solve(un_block_solver *s, const un_block_system *system, un_vec3 *x,
-                                double tolerance, int32_t iteration_limit, un_block_report *report)
+static un_status solve(un_block_solver *s, const un_block_system *system, un_vec3 *x,
+                       double tolerance, int32_t iteration_limit, un_block_report *report)
 {
     un_context *ctx = s->ctx;
     const un_block_csr *a = system->a;
     size_t n = (size_t)a->n;
-    *report = (un_block_report){.converged = true, .finite = true};
+    un_part own = un_spread_part(s->spread, a->n);
     if (!system->same) s->ready = UN_BLOCK_AUTO;
-    if (n == 0) return UN_OK;
     un_cg *cg = &s->cg;
     double **vectors[4] = {&cg->r, &cg->z, &cg->p, &cg->q};
     for (int i = 0; i < 4; i++)
@@ -279,6 +296,7 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     cg->ctx = ctx;
     cg->n = a->n;
     cg->width = 3;
+    cg->rows = s->spread ? &s->spread->rows : NULL;
     cg->x = (double *)x;
     cg->state = s;
     cg->apply = apply;
@@ -287,13 +305,18 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     s->a = a;
     s->b = system->b;
     s->x = x;
-    double b_norm = sqrt(un_parallel_sum(ctx, a->n, norm_b_rows, s));
-    un_parallel_for(ctx, a->n, un_block_grain(a->n), guess_rows, s);
-    double r_norm = sqrt(un_parallel_sum(ctx, a->n, residual_rows, s));
+    if (s->spread) {
+        un_spread_load(s->spread, cg->r, system->b, sizeof *s->b);
+        s->b = (const un_vec3 *)cg->r;
+    }
+    double b_norm = sqrt(sum_of(s, norm_b_rows, s));
+    un_parallel_part(ctx, own, un_block_grain(a->n), guess_rows, s);
+    know(s, x);
+    double r_norm = sqrt(sum_of(s, residual_rows, s));
     report->finite = isfinite(b_norm) && isfinite(r_norm);
     if (!report->finite || b_norm == 0) {
         report->converged = report->finite;
-        memset(x, 0, n * sizeof *x);
+        memset(x + own.begin, 0, (size_t)(own.end - own.begin) * sizeof *x);
         return UN_OK;
     }
     report->residual = r_norm / b_norm;
@@ -313,6 +336,44 @@ un_status un_block_solver_solve(un_block_solver *s, const un_block_system *syste
     report->converged = report->residual <= tolerance;
     report->finite = isfinite(report->residual);
     return UN_OK;
+}
+
+/* ---- one rank or several ---- */
+
+static un_status solve_over_ranks(un_block_solver *s, const un_block_system *system, un_vec3 *x,
+                                  double tolerance, int32_t iteration_limit,
+                                  un_block_report *report)
+{
+    un_spread *over = &s->spread_work;
+    UN_ASSERT(s->kind != UN_BLOCK_IC);
+    if (system->same && s->spread) {
+        un_spread_guess(over, x, sizeof *x);
+    } else {
+        un_spread_end(over);
+        UN_TRY(un_spread_begin_blocks(over, s->ctx, system, x, un_sa_grain(system->a->n)));
+    }
+    s->spread = over;
+    UN_TRY(solve(s, system, x, tolerance, iteration_limit, report));
+    return un_spread_answer(over, system->a->row, system->a->col, x, sizeof *x);
+}
+
+un_status un_block_solver_solve(un_block_solver *s, const un_block_system *system, un_vec3 *x,
+                                double tolerance, int32_t iteration_limit, un_block_report *report)
+{
+    *report = (un_block_report){.converged = true, .finite = true};
+    if (system->a->n == 0) {
+        s->ready = UN_BLOCK_AUTO;
+        return UN_OK;
+    }
+    un_status status = UN_OK;
+    if (system->rows && un_rank_count(s->ctx) > 1) {
+        status = solve_over_ranks(s, system, x, tolerance, iteration_limit, report);
+        if (status == UN_OK) return UN_OK; /* the next may have the same matrix */
+    }
+    if (s->spread_work.ctx) un_spread_end(&s->spread_work);
+    s->spread = NULL;
+    if (status != UN_OK) return status;
+    return solve(s, system, x, tolerance, iteration_limit, report);
 }
 
 double un_block_solver_bytes(double rows)
@@ -337,6 +398,7 @@ void un_block_solver_destroy(un_block_solver *s)
     if (!s) return;
     for (int k = 0; k < UN_BLOCK_KIND_COUNT; k++)
         if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
+    un_spread_free(&s->spread_work);
     void *blocks[] = {s->cg.r, s->cg.z, s->cg.p, s->cg.q};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
     un_free(s->ctx, s);

@@ -4,6 +4,7 @@
 #define UN_LINALG_BLOCK_H
 
 #include "base/base.h"
+#include "ranks/ranks.h"
 
 /* Compressed sparse rows of 3x3 blocks, each by its rows. Every row holds its diagonal block;
  * columns ascend; the block at (j, i) is the transpose of that at (i, j). */
@@ -49,6 +50,10 @@ typedef struct un_block_system {
     const double (*free)[9]; /* of rows: projection onto the part of the motion that its neighbours
                                 determine; NULL: all of it, everywhere */
     bool same;               /* only b has changed since the last solve: nothing is set up again */
+    /* Rows that this rank holds, where several share the system; NULL: all. As in un_system: this
+     * rank provides a's rows and entries, b, x, place and free in this range, a->row[n] too, and
+     * gets x in them and in their columns; all arrays have room for all rows and entries. */
+    const un_range *rows;
 } un_block_system;
 
 typedef struct un_block_report {
@@ -75,12 +80,16 @@ double un_block_solver_bytes(double rows);
 
 /* ---- preconditioners ---- */
 
+struct un_spread;
 typedef struct un_block_preconditioner {
     void *state;
     un_status (*setup)(void *state, const un_block_system *system, un_block_report *report);
     void (*again)(void *state); /* instead of set-up, for another b; NULL: nothing to do */
     void (*apply)(void *state, un_vec3 *z, const un_vec3 *r);
     void (*destroy)(void *state);
+    /* Before setup: which rows are this rank's; NULL: all. Incomplete Cholesky has none: it works
+     * on one rank only. */
+    void (*spread)(void *state, struct un_spread *spread);
 } un_block_preconditioner;
 
 /* The diagonal blocks (block_local.c). */

@@ -6,7 +6,7 @@
  *
  * with the blocks of the lower half of A. Rows are cut into fixed blocks as in ic.c; couplings
  * between these are left out of M. Both are in doubles: multigrid is compared with them. */
-#include "linalg/linalg.h"
+#include "linalg/spread.h"
 
 /* A pivot below this share of the diagonal is replaced by the diagonal. */
 #define PIVOT_MIN 1e-2
@@ -21,6 +21,8 @@ typedef struct local {
     double (*val)[9];
     size_t capacity[4];
     int64_t grain;
+    un_part own; /* rows of this rank */
+    un_spread *spread;
     un_vec3 *z;
     const un_vec3 *r;
 } local;
@@ -64,9 +66,10 @@ static un_status setup_jacobi(void *state, const un_block_system *system, un_blo
     (void)report;
     m->a = system->a;
     m->grain = un_block_grain(m->a->n);
+    m->own = un_spread_part(m->spread, m->a->n);
     UN_TRY(un_array_need(m->ctx, (void **)&m->inverse, &m->capacity[0], (size_t)m->a->n,
                          sizeof *m->inverse));
-    un_parallel_for(m->ctx, m->a->n, m->grain, invert_rows, m);
+    un_parallel_part(m->ctx, m->own, m->grain, invert_rows, m);
     return UN_OK;
 }
 
@@ -81,7 +84,12 @@ static void apply_jacobi(void *state, un_vec3 *z, const un_vec3 *r)
     local *m = state;
     m->z = z;
     m->r = r;
-    un_parallel_for(m->ctx, m->a->n, m->grain, scale_rows, m);
+    un_parallel_part(m->ctx, m->own, m->grain, scale_rows, m);
+}
+
+static void spread_jacobi(void *state, un_spread *spread)
+{
+    ((local *)state)->spread = spread;
 }
 
 /* ---- incomplete Cholesky ---- */
@@ -212,6 +220,7 @@ un_status un_block_jacobi_create(un_context *ctx, un_block_preconditioner *p)
 {
     p->setup = setup_jacobi;
     p->apply = apply_jacobi;
+    p->spread = spread_jacobi;
     return begin_local(ctx, p);
 }
 

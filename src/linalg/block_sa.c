@@ -12,7 +12,9 @@
  *
  * A V-cycle with one sweep of block Gauss-Seidel down and one up, in single precision; sweeps are
  * Jacobi between the fixed blocks of rows, whose couplings raise the diagonal by half of their
- * absolute row sums, so that they converge [Baker, Falgout, Kolev & Yang 2011]. */
+ * absolute row sums, so that they converge [Baker, Falgout, Kolev & Yang 2011].
+ *
+ * Several ranks may share the rows (block_sa_ranks.c). */
 #include "linalg/block_sa.h"
 #include "linalg/candidates.h"
 
@@ -34,6 +36,18 @@ enum { FREE = -1, OUT = -2 };
 
 /* ---- the first level ---- */
 
+typedef struct max_args {
+    un_sa *sa;
+    un_parallel_value *value;
+    int64_t first;
+} max_args;
+
+static double largest_part(void *arg, int64_t begin, int64_t end)
+{
+    const max_args *m = arg;
+    return m->value(m->sa, m->first + begin, m->first + end);
+}
+
 static double largest_rows(void *arg, int64_t begin, int64_t end)
 {
     const un_block_csr *a = ((un_sa *)arg)->system->a;
@@ -43,6 +57,15 @@ static double largest_rows(void *arg, int64_t begin, int64_t end)
             if (a->col[k] == i)
                 most = fmax(most, fmax(a->val[k][0], fmax(a->val[k][4], a->val[k][8])));
     return most;
+}
+
+/* Over the rows of all ranks. */
+static double largest(un_sa *sa, un_parallel_value *value)
+{
+    un_part own = sa->level[0].own;
+    max_args m = {sa, value, own.begin};
+    double most = un_parallel_max(sa->ctx, own.end - own.begin, largest_part, &m);
+    return sa->spread ? un_ranks_max(sa->ctx, most) : most;
 }
 
 static void copy_rows(void *arg, int64_t begin, int64_t end)
@@ -101,12 +124,14 @@ static un_status build_first(un_sa *sa)
     l->n = a->n;
     l->size = 3;
     l->grain = un_sa_grain(l->n);
+    un_sa_divide_first(sa);
     UN_TRY(need_level(sa, l, (size_t)(a->row[a->n] - a->n)));
-    double most = un_parallel_max(sa->ctx, a->n, largest_rows, sa);
+    double most = largest(sa, largest_rows);
     sa->scale = most > 0 && isfinite(most) ? 1 / most : 1;
-    un_parallel_for(sa->ctx, l->n, l->grain, copy_rows, sa);
+    un_parallel_part(sa->ctx, l->own, l->grain, copy_rows, sa);
+    l->row[l->own.end] = a->row[l->own.end] - (int32_t)l->own.end;
     l->row[l->n] = a->row[a->n] - a->n;
-    return UN_OK;
+    return un_sa_know_beside(sa, 0);
 }
 
 /* ---- inverse diagonals for the sweeps ---- */
@@ -250,10 +275,16 @@ static un_status aggregate_rows(un_sa *sa, un_sa_level *l, int32_t *count)
     p.tie = un_arena_alloc(&sa->arena, (size_t)l->row[l->n] + 1, sizeof *p.tie);
     p.slot = un_arena_alloc(&sa->arena, (size_t)l->n + 1, sizeof *p.slot);
     if (!p.norm || !p.tie || !p.slot) return UN_ERROR_MEMORY;
-    un_parallel_for(sa->ctx, l->n, l->grain, find_norms, &p);
-    un_parallel_for(sa->ctx, l->n, l->grain, find_ties, &p);
-    un_parallel_for(sa->ctx, l->n, l->grain, aggregate_block, &p);
-    *count = un_amg_number(sa->ctx, l->aggregate, l->first, l->n, l->grain);
+    un_parallel_part(sa->ctx, l->own, l->grain, find_norms, &p);
+    un_sa_know(l, p.norm, 1);
+    un_parallel_part(sa->ctx, l->own, l->grain, find_ties, &p);
+    memset(l->first, 0, (UN_SA_BLOCKS_MAX + 1) * sizeof *l->first);
+    un_parallel_part(sa->ctx, l->own, l->grain, aggregate_block, &p);
+    un_sa_share_counts(sa, l, l->first + 1);
+    *count = un_amg_number(sa->ctx, l->aggregate, l->first, l->n, l->own, l->grain);
+    if (l->near) un_halo_share(l->near, l->aggregate, sizeof *l->aggregate);
+    l->made.begin = l->first[(l->own.begin + l->grain - 1) / l->grain];
+    l->made.end = l->first[(l->own.end + l->grain - 1) / l->grain];
     un_arena_reset(&sa->arena);
     return UN_OK;
 }
@@ -307,11 +338,12 @@ static un_status coarsen(un_sa *sa, int32_t l, int32_t coarse_count)
     centre_args c = {fine, next, NULL};
     c.count = un_arena_alloc(&sa->arena, (size_t)coarse_count + 1, sizeof *c.count);
     if (!c.count) return UN_ERROR_MEMORY;
-    un_parallel_for(sa->ctx, fine->n, fine->grain, find_centres, &c);
+    un_parallel_part(sa->ctx, fine->own, fine->grain, find_centres, &c);
     UN_TRY(un_sa_build_transfer(sa, l, coarse_count));
     UN_TRY(un_sa_build_coarse(sa, l));
     un_arena_reset(&sa->arena);
-    return need_level(sa, next, (size_t)next->row[coarse_count]);
+    UN_TRY(need_level(sa, next, (size_t)next->row[coarse_count]));
+    return un_sa_divide_next(sa, l);
 }
 
 static un_status setup(void *state, const un_block_system *system, un_block_report *report)
@@ -320,11 +352,12 @@ static un_status setup(void *state, const un_block_system *system, un_block_repo
     sa->system = system;
     sa->dense = false;
     sa->rest_scale = 0;
+    un_sa_forget_ranks(sa);
     UN_TRY(build_first(sa));
     int32_t l = 0;
     for (;; l++) {
         un_sa_level *level = &sa->level[l];
-        un_parallel_for(sa->ctx, level->n, level->grain, invert_rows, level);
+        un_parallel_part(sa->ctx, level->own, level->grain, invert_rows, level);
         if (l > 0 && level->n <= DENSE_ROWS) break;
         if (l + 1 == UN_SA_LEVELS_MAX) break;
         int32_t count;
@@ -388,19 +421,21 @@ static void apply(void *state, un_vec3 *z, const un_vec3 *r)
     sa->z = z;
     sa->rest = r;
     if (sa->rest_scale == 0) {
-        double most = un_parallel_max(sa->ctx, sa->level[0].n, largest_rest, sa);
+        double most = largest(sa, largest_rest);
         sa->rest_scale = most > 0 && isfinite(most) ? 1 / most : 1;
     }
-    int64_t n = sa->level[0].n, grain = un_block_grain(n);
-    un_parallel_for(sa->ctx, n, grain, load_rows, sa);
+    un_part own = sa->level[0].own;
+    int64_t grain = un_block_grain(sa->level[0].n);
+    un_parallel_part(sa->ctx, own, grain, load_rows, sa);
     un_sa_cycle(sa, 0);
-    un_parallel_for(sa->ctx, n, grain, store_rows, sa);
+    un_parallel_part(sa->ctx, own, grain, store_rows, sa);
 }
 
 static void destroy(void *state)
 {
     un_sa *sa = state;
     if (!sa) return;
+    un_sa_forget_ranks(sa);
     for (int k = 0; k < UN_SA_LEVELS_MAX; k++) {
         un_sa_level *l = &sa->level[k];
         void *arrays[] = {l->row,     l->upper,    l->outer,     l->col,    l->val,   l->diagonal,
@@ -408,11 +443,17 @@ static void destroy(void *state)
                           l->r,       l->scale,    l->aggregate, l->first,  l->p_row, l->p_col,
                           l->p_val,   l->back_row, l->back_fine, l->back_at};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(sa->ctx, arrays[i]);
+        un_free(sa->ctx, l->beside.id);
     }
     un_free(sa->ctx, sa->factor);
     un_free(sa->ctx, sa->solution);
     un_arena_free(&sa->arena);
     un_free(sa->ctx, sa);
+}
+
+static void spread(void *state, un_spread *spread)
+{
+    ((un_sa *)state)->spread = spread;
 }
 
 un_status un_block_sa_create(un_context *ctx, un_block_preconditioner *m)
@@ -421,6 +462,6 @@ un_status un_block_sa_create(un_context *ctx, un_block_preconditioner *m)
     if (!sa) return UN_ERROR_MEMORY;
     sa->ctx = ctx;
     un_arena_init(&sa->arena, ctx);
-    *m = (un_block_preconditioner){sa, setup, again, apply, destroy};
+    *m = (un_block_preconditioner){sa, setup, again, apply, destroy, spread};
     return UN_OK;
 }

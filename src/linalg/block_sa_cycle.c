@@ -223,19 +223,25 @@ void un_sa_cycle(un_sa *sa, int32_t index)
         solve_dense(sa, l);
         return;
     }
-    un_parallel_for(ctx, l->n, l->grain, forward_block, &a);
+    un_parallel_part(ctx, l->own, l->grain, forward_block, &a);
     if (last) {
         for (int sweep = 0; sweep < LAST_SWEEPS; sweep++) {
-            un_parallel_for(ctx, l->n, l->grain, copy_block, &a);
-            un_parallel_for(ctx, l->n, l->grain, backward_block, &a);
+            un_parallel_part(ctx, l->own, l->grain, copy_block, &a);
+            un_sa_know(l, l->r, l->size);
+            un_parallel_part(ctx, l->own, l->grain, backward_block, &a);
         }
         return;
     }
-    un_parallel_for(ctx, l->n, l->grain, rest_block, &a);
-    un_parallel_for(ctx, a.next->n, a.next->grain, restrict_block, &a);
+    un_sa_know(l, l->x, l->size);
+    un_parallel_part(ctx, l->own, l->grain, rest_block, &a);
+    un_sa_know(l, l->r, l->size);
+    un_parallel_part(ctx, l->made, a.next->grain, restrict_block, &a);
+    un_sa_go_down(sa, index);
     un_sa_cycle(sa, index + 1);
-    un_parallel_for(ctx, l->n, l->grain, prolong_block, &a);
-    un_parallel_for(ctx, l->n, l->grain, backward_block, &a);
+    un_sa_come_up(sa, index);
+    un_parallel_part(ctx, l->own, l->grain, prolong_block, &a);
+    un_sa_know(l, l->r, l->size);
+    un_parallel_part(ctx, l->own, l->grain, backward_block, &a);
 }
 
 /* ---- the largest eigenvalue of D^-1 A ---- */
@@ -245,9 +251,8 @@ void un_sa_cycle(un_sa *sa, int32_t index)
 #define POWER_SAFETY 1.15
 
 /* x = D^-1 (A r), and x.x. */
-static inline double multiply(un_sa_level *l, int64_t begin, int64_t end, const int s)
+static inline double multiply(un_sa_level *l, int64_t begin, int64_t end, double norm, const int s)
 {
-    double norm = 0;
     for (int64_t i = begin; i < end; i++) {
         float y[UN_SA_MODES] = {0};
         un_sa_subtract(y, l->diagonal + i * s * s, l->r + i * s, s, s);
@@ -263,26 +268,40 @@ static inline double multiply(un_sa_level *l, int64_t begin, int64_t end, const 
     return norm;
 }
 
-static double multiply_rows(void *arg, int64_t begin, int64_t end)
+static void multiply_rows(void *arg, int64_t begin, int64_t end, double *norm)
 {
     un_sa_level *l = arg;
-    return l->size == 3 ? multiply(l, begin, end, 3) : multiply(l, begin, end, UN_SA_MODES);
+    *norm = l->size == 3 ? multiply(l, begin, end, *norm, 3)
+                         : multiply(l, begin, end, *norm, UN_SA_MODES);
+}
+
+static double multiply_all(un_sa *sa, un_sa_level *l)
+{
+    un_range rows = {l->own.begin, l->own.end, l->n};
+    double norm;
+    un_sa_know(l, l->r, l->size);
+    if (l->cut)
+        un_ranks_sums(sa->ctx, rows, 1, multiply_rows, l, &norm);
+    else
+        un_parallel_sums(sa->ctx, l->n, 1, multiply_rows, l, &norm);
+    return norm;
 }
 
 double un_sa_spectral_radius(un_sa *sa, int32_t index)
 {
     un_sa_level *l = &sa->level[index];
-    int64_t n = (int64_t)l->n * l->size;
+    int64_t n = (int64_t)l->n * l->size, begin = l->own.begin * l->size, end = l->own.end * l->size;
     double norm = 0, radius = 1;
     for (int64_t i = 0; i < n; i++) {
-        l->r[i] = (float)(un_random((uint64_t)i, 7) - 0.5);
-        norm += (double)l->r[i] * (double)l->r[i];
+        float r = (float)(un_random((uint64_t)i, 7) - 0.5);
+        if (i >= begin && i < end) l->r[i] = r;
+        norm += (double)r * (double)r;
     }
     for (int step = 0; step < POWER_STEPS && norm > 0; step++) {
-        double next = un_parallel_sum(sa->ctx, l->n, multiply_rows, l);
+        double next = multiply_all(sa, l);
         radius = sqrt(next / norm);
         float scale = (float)(1 / sqrt(next));
-        for (int64_t i = 0; i < n; i++) l->r[i] = l->x[i] * scale;
+        for (int64_t i = begin; i < end; i++) l->r[i] = l->x[i] * scale;
         norm = 1;
         if (!(next > 0) || !isfinite(next)) return 2;
     }

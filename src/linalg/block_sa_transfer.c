@@ -142,6 +142,39 @@ static void smooth_block(void *arg, int64_t begin, int64_t end)
         smooth_rows(a, begin, end, MODES);
 }
 
+/* The columns of P that this rank makes rows of, fine rows ascending in each. */
+static un_status build_back(un_sa *sa, un_sa_level *l, int32_t coarse_count)
+{
+    int32_t first = (int32_t)l->made.begin, end = (int32_t)l->made.end, total = 0;
+    int64_t known = un_sa_known_count(l), before = un_sa_known_before(l);
+    UN_SA_NEED(sa->ctx, l->back_row, l->capacity[19], coarse_count);
+    memset(l->back_row + first, 0, (size_t)(end - first + 1) * sizeof *l->back_row);
+    for (int64_t m = 0; m < known; m++) {
+        int32_t i = un_sa_known(l, before, m);
+        for (int32_t k = l->p_row[i]; k < l->p_row[i + 1]; k++)
+            if (l->p_col[k] >= first && l->p_col[k] < end) l->back_row[l->p_col[k]]++;
+    }
+    for (int32_t c = first; c <= end; c++) {
+        int32_t count = l->back_row[c];
+        l->back_row[c] = total;
+        total += count;
+    }
+    UN_SA_NEED(sa->ctx, l->back_fine, l->capacity[20], total);
+    UN_SA_NEED(sa->ctx, l->back_at, l->capacity[21], total);
+    for (int64_t m = 0; m < known; m++) {
+        int32_t i = un_sa_known(l, before, m);
+        for (int32_t k = l->p_row[i]; k < l->p_row[i + 1]; k++) {
+            if (l->p_col[k] < first || l->p_col[k] >= end) continue;
+            int32_t at = l->back_row[l->p_col[k]]++;
+            l->back_fine[at] = i;
+            l->back_at[at] = k;
+        }
+    }
+    for (int32_t c = end; c > first; c--) l->back_row[c] = l->back_row[c - 1];
+    l->back_row[first] = 0;
+    return UN_OK;
+}
+
 un_status un_sa_build_transfer(un_sa *sa, int32_t index, int32_t coarse_count)
 {
     un_context *ctx = sa->ctx;
@@ -150,42 +183,27 @@ un_status un_sa_build_transfer(un_sa *sa, int32_t index, int32_t coarse_count)
     a.omega = 4.0 / 3.0 / un_sa_spectral_radius(sa, index);
     a.own = un_arena_alloc(&sa->arena, (size_t)l->n * (size_t)l->size * MODES + 1, sizeof *a.own);
     if (!a.own) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, l->n, 1024, find_own, &a);
+    un_parallel_part(ctx, l->own, 1024, find_own, &a);
+    un_layered own = {a.own, (size_t)l->size * MODES * sizeof *a.own};
+    UN_TRY(un_halo_share_fields(l->near, &own, 1));
     UN_SA_NEED(ctx, l->p_row, l->capacity[16], l->n);
-    l->p_row[0] = 0;
-    un_parallel_for(ctx, l->n, 1024, count_parents, &a);
-    for (int32_t i = 0; i < l->n; i++) l->p_row[i + 1] += l->p_row[i];
+    un_parallel_part(ctx, l->own, 1024, count_parents, &a);
+    un_sa_number_entries(sa, l, l->p_row, l->own, l->n);
     size_t entries = (size_t)l->p_row[l->n];
     UN_SA_NEED(ctx, l->p_col, l->capacity[17], entries);
     UN_SA_NEED(ctx, l->p_val, l->capacity[18], entries * (size_t)l->size * MODES);
-    UN_SA_NEED(ctx, l->back_row, l->capacity[19], coarse_count);
-    UN_SA_NEED(ctx, l->back_fine, l->capacity[20], entries);
-    UN_SA_NEED(ctx, l->back_at, l->capacity[21], entries);
-    un_parallel_for(ctx, l->n, 256, smooth_block, &a);
-    /* columns of P, rows ascending in each */
-    memset(l->back_row, 0, ((size_t)coarse_count + 1) * sizeof *l->back_row);
-    for (size_t k = 0; k < entries; k++) l->back_row[l->p_col[k]]++;
-    int32_t total = 0;
-    for (int32_t c = 0; c <= coarse_count; c++) {
-        int32_t count = l->back_row[c];
-        l->back_row[c] = total;
-        total += count;
-    }
-    for (int32_t i = 0; i < l->n; i++)
-        for (int32_t k = l->p_row[i]; k < l->p_row[i + 1]; k++) {
-            int32_t at = l->back_row[l->p_col[k]]++;
-            l->back_fine[at] = i;
-            l->back_at[at] = k;
-        }
-    for (int32_t c = coarse_count; c > 0; c--) l->back_row[c] = l->back_row[c - 1];
-    l->back_row[0] = 0;
-    return UN_OK;
+    un_parallel_part(ctx, l->own, 256, smooth_block, &a);
+    un_layered p[2] = {{l->p_col, sizeof *l->p_col},
+                       {l->p_val, (size_t)l->size * MODES * sizeof *l->p_val}};
+    if (l->near) UN_TRY(un_halo_share_rows(l->near, l->p_row, p, 2, NULL, 0));
+    return build_back(sa, l, coarse_count);
 }
 
 /* ---- P^T A P ---- */
 
 /* Rows are visited in a few large blocks, each of which remembers where it last met every coarse
- * column. */
+ * column. Where ranks share them, a rank multiplies its own rows of A, gets the products of the
+ * rows beside them, and makes the coarse rows of its aggregates. */
 #define GATHER_BLOCKS 16
 
 /* A P by rows of A, columns in the order they are met; then rows of P^T (A P). */
@@ -196,13 +214,14 @@ typedef struct galerkin_args {
     int32_t *marker; /* by block and coarse column */
 } galerkin_args;
 
-static int64_t gather_grain(int64_t n)
+static int64_t gather_grain(un_part rows)
 {
-    return un_max64(64, (n + GATHER_BLOCKS - 1) / GATHER_BLOCKS);
+    return un_max64(64, (rows.end - rows.begin + GATHER_BLOCKS - 1) / GATHER_BLOCKS);
 }
 
-static int32_t *clear_marker(const galerkin_args *a, int64_t block)
+static int32_t *clear_marker(const galerkin_args *a, un_part rows, int64_t begin)
 {
+    int64_t block = (begin - rows.begin) / gather_grain(rows);
     int32_t *marker = a->marker + block * a->next->n;
     for (int32_t c = 0; c < a->next->n; c++) marker[c] = -1;
     return marker;
@@ -212,7 +231,7 @@ static void count_products(void *arg, int64_t begin, int64_t end)
 {
     galerkin_args *a = arg;
     const un_sa_level *l = a->l;
-    int32_t *marker = clear_marker(a, begin / gather_grain(l->n));
+    int32_t *marker = clear_marker(a, l->own, begin);
     for (int32_t i = (int32_t)begin; i < end; i++) {
         int32_t count = 0;
         for (int32_t k = l->row[i] - 1; k < l->row[i + 1]; k++) {
@@ -229,7 +248,7 @@ static void count_products(void *arg, int64_t begin, int64_t end)
 static inline void multiply_rows(galerkin_args *a, int32_t begin, int32_t end, const int s)
 {
     const un_sa_level *l = a->l;
-    int32_t *marker = clear_marker(a, begin / gather_grain(l->n));
+    int32_t *marker = clear_marker(a, l->own, begin);
     for (int32_t i = begin; i < end; i++) {
         int32_t first = a->ap_row[i], at = first;
         memset(a->ap_val + (size_t)first * s * MODES, 0,
@@ -265,7 +284,7 @@ static void count_coarse(void *arg, int64_t begin, int64_t end)
 {
     galerkin_args *a = arg;
     const un_sa_level *l = a->l;
-    int32_t *marker = clear_marker(a, begin / gather_grain(a->next->n));
+    int32_t *marker = clear_marker(a, l->made, begin);
     for (int32_t c = (int32_t)begin; c < end; c++) {
         int32_t count = 0;
         marker[c] = c; /* the diagonal is not listed */
@@ -313,7 +332,7 @@ static inline void fill_rows(galerkin_args *a, int32_t begin, int32_t end, const
     const un_sa_level *l = a->l;
     un_sa_level *next = a->next;
     const size_t squares = MODES * MODES;
-    int32_t *marker = clear_marker(a, begin / gather_grain(next->n));
+    int32_t *marker = clear_marker(a, l->made, begin);
     for (int32_t c = begin; c < end; c++) {
         int32_t first = next->row[c], last = l->back_row[c + 1];
         list_columns(a, c, marker);
@@ -349,29 +368,30 @@ un_status un_sa_build_coarse(un_sa *sa, int32_t index)
     un_sa_level *l = &sa->level[index], *next = l + 1;
     galerkin_args a = {.l = l, .next = next};
     size_t n = (size_t)l->n, coarse = (size_t)next->n;
-    int64_t grain = gather_grain(l->n), coarse_grain = gather_grain(next->n);
+    int64_t grain = gather_grain(l->own), coarse_grain = gather_grain(l->made);
     a.ap_row = un_arena_alloc(&sa->arena, n + 1, sizeof *a.ap_row);
     a.marker = un_arena_alloc(&sa->arena, GATHER_BLOCKS * coarse, sizeof *a.marker);
     if (!a.ap_row || !a.marker) return UN_ERROR_MEMORY;
-    a.ap_row[0] = 0;
-    un_parallel_for(ctx, l->n, grain, count_products, &a);
-    for (size_t i = 0; i < n; i++) a.ap_row[i + 1] += a.ap_row[i];
+    un_parallel_part(ctx, l->own, grain, count_products, &a);
+    un_sa_number_entries(sa, l, a.ap_row, l->own, l->n);
     size_t entries = (size_t)a.ap_row[n];
     a.ap_col = un_arena_alloc(&sa->arena, entries + 1, sizeof *a.ap_col);
     a.ap_val =
         un_arena_alloc(&sa->arena, (entries + 1) * (size_t)l->size * MODES, sizeof *a.ap_val);
     if (!a.ap_col || !a.ap_val) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, l->n, grain, multiply_block, &a);
+    un_parallel_part(ctx, l->own, grain, multiply_block, &a);
+    un_layered ap[2] = {{a.ap_col, sizeof *a.ap_col},
+                        {a.ap_val, (size_t)l->size * MODES * sizeof *a.ap_val}};
+    if (l->near) UN_TRY(un_halo_share_rows(l->near, a.ap_row, ap, 2, NULL, 0));
     UN_SA_NEED(ctx, next->row, next->capacity[0], coarse);
     UN_SA_NEED(ctx, next->upper, next->capacity[1], coarse);
     UN_SA_NEED(ctx, next->outer, next->capacity[2], coarse);
     UN_SA_NEED(ctx, next->diagonal, next->capacity[5], coarse * MODES * MODES);
-    next->row[0] = 0;
-    un_parallel_for(ctx, next->n, coarse_grain, count_coarse, &a);
-    for (size_t c = 0; c < coarse; c++) next->row[c + 1] += next->row[c];
+    un_parallel_part(ctx, l->made, coarse_grain, count_coarse, &a);
+    un_sa_number_entries(sa, l, next->row, l->made, next->n);
     size_t filled = (size_t)next->row[coarse];
     UN_SA_NEED(ctx, next->col, next->capacity[3], filled);
     UN_SA_NEED(ctx, next->val, next->capacity[4], filled * MODES * MODES);
-    un_parallel_for(ctx, next->n, coarse_grain, fill_block, &a);
+    un_parallel_part(ctx, l->made, coarse_grain, fill_block, &a);
     return UN_OK;
 }

@@ -33,9 +33,9 @@ static inline int32_t un_amg_take_best(un_amg_candidates *c, int32_t *slot)
 }
 
 /* Aggregates are numbered by block, from 0, and first[k + 1] is their number in block k: numbers
- * them all from 0, and first[k] becomes the first of block k; rows in none get -1. Returns how many
- * there are. */
-int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n,
+ * those of the rows of `own` from 0, over all blocks, and first[k] becomes the first of block k;
+ * rows in none get -1. Returns how many there are. */
+int32_t un_amg_number(un_context *ctx, int32_t *aggregate, int32_t *first, int64_t n, un_part own,
                       int64_t grain);
 
 #endif

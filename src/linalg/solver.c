@@ -152,7 +152,7 @@ static void load_rows(void *arg, int64_t begin, int64_t end)
 static void load(un_solver *s)
 {
     if (s->spread)
-        un_spread_load(s->spread, s->cg.r, s->b);
+        un_spread_load(s->spread, s->cg.r, s->b, sizeof *s->b);
     else
         un_parallel_for(s->ctx, s->a->n, un_block_grain(s->a->n), load_rows, s);
     un_components_remove_means(&s->parts, s->cg.r);
@@ -469,7 +469,7 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
         return un_spread_on_first(over, s->ctx, system, x, solve_alone, (void *)args, report);
     }
     if (system->again && s->spread) {
-        un_spread_guess(over, x);
+        un_spread_guess(over, x, sizeof *x);
     } else {
         un_spread_end(over);
         UN_TRY(un_spread_begin(over, s->ctx, system, x,
@@ -478,7 +478,7 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
     }
     s->spread = over;
     UN_TRY(solve(s, system, x, args->tolerance, args->iteration_limit, report));
-    return un_spread_answer(over, system->a, x);
+    return un_spread_answer(over, system->a->row, system->a->col, x, sizeof *x);
 }
 
 un_status un_solver_solve(un_solver *s, const un_system *system, double *x, double tolerance,

@@ -53,15 +53,14 @@ static un_status list_missing(un_context *ctx, un_ids *ids, un_part want, un_par
     return UN_OK;
 }
 
-static un_status list_columns(un_context *ctx, un_ids *ids, const un_csr *a, un_part rows,
-                              un_part have)
+static un_status list_columns(un_context *ctx, un_ids *ids, const int32_t *row, const int32_t *col,
+                              un_part rows, un_part have)
 {
     for (int64_t i = rows.begin; i < rows.end; i++) {
-        int32_t first = a->row[i], last = a->row[i + 1] - 1; /* columns ascend */
-        if (a->col[first] >= have.begin && a->col[last] < have.end) continue;
+        int32_t first = row[i], last = row[i + 1] - 1; /* columns ascend */
+        if (col[first] >= have.begin && col[last] < have.end) continue;
         for (int32_t k = first; k <= last; k++)
-            if (a->col[k] < have.begin || a->col[k] >= have.end)
-                UN_TRY(un_ids_add(ctx, ids, a->col[k]));
+            if (col[k] < have.begin || col[k] >= have.end) UN_TRY(un_ids_add(ctx, ids, col[k]));
     }
     return UN_OK;
 }
@@ -81,12 +80,12 @@ static un_status plan_missing(un_context *ctx, const int64_t *cut, un_part want,
     return status;
 }
 
-static un_status begin(un_spread *s, un_context *ctx, const un_system *system)
+static un_status begin(un_spread *s, un_context *ctx, const un_range *rows)
 {
     s->ctx = ctx;
     UN_TRY(un_array_need(ctx, (void **)&s->cut, &s->capacity[2], (size_t)un_rank_count(ctx) + 1,
                          sizeof *s->cut));
-    return un_ranks_begins(ctx, system->rows->begin, system->a->n, &s->first);
+    return un_ranks_begins(ctx, rows->begin, rows->total, &s->first);
 }
 
 void un_spread_end(un_spread *s)
@@ -154,32 +153,60 @@ static un_status move_rows(un_spread *s, const un_system *system, double *x)
     return un_halo_share_rows(s->shift, a->row, entries, 2, with, with_count);
 }
 
-void un_spread_load(un_spread *s, double *r, const double *b)
+void un_spread_load(un_spread *s, void *r, const void *b, size_t size)
 {
     un_part own = part_of(s->first, un_rank(s->ctx));
-    memcpy(r + own.begin, b + own.begin, (size_t)(own.end - own.begin) * sizeof *r);
-    un_halo_share(s->shift, r, sizeof *r);
+    size_t from = (size_t)own.begin * size;
+    memcpy((char *)r + from, (const char *)b + from, (size_t)(own.end - own.begin) * size);
+    un_halo_share(s->shift, r, size);
+}
+
+/* Cuts them for the solve. */
+static un_status cut_rows(un_spread *s, int64_t n, int64_t grain)
+{
+    un_context *ctx = s->ctx;
+    un_spread_cut(s->cut, s->first, un_rank_count(ctx), n, grain);
+    un_part own = part_of(s->cut, un_rank(ctx));
+    s->rows = (un_range){own.begin, own.end, n};
+    return plan_missing(ctx, s->first, own, &s->shift);
+}
+
+static un_status know_beside(un_spread *s, const int32_t *row, const int32_t *col)
+{
+    un_part own = {s->rows.begin, s->rows.end};
+    UN_TRY(list_columns(s->ctx, &s->beside, row, col, own, own));
+    un_ids_sort(&s->beside);
+    return un_halo_create(s->ctx, s->cut, s->beside.id, s->beside.count, &s->near);
 }
 
 un_status un_spread_begin(un_spread *s, un_context *ctx, const un_system *system, double *x,
                           int64_t grain)
 {
-    int32_t me = un_rank(ctx);
-    int64_t n = system->a->n;
-    UN_TRY(begin(s, ctx, system));
-    un_spread_cut(s->cut, s->first, un_rank_count(ctx), n, grain);
-    un_part own = part_of(s->cut, me);
-    s->rows = (un_range){own.begin, own.end, n};
-    UN_TRY(plan_missing(ctx, s->first, own, &s->shift));
+    UN_TRY(begin(s, ctx, system->rows));
+    UN_TRY(cut_rows(s, system->a->n, grain));
     UN_TRY(move_rows(s, system, x));
-    UN_TRY(list_columns(ctx, &s->beside, system->a, own, own));
-    un_ids_sort(&s->beside);
-    return un_halo_create(ctx, s->cut, s->beside.id, s->beside.count, &s->near);
+    return know_beside(s, system->a->row, system->a->col);
 }
 
-void un_spread_guess(un_spread *s, double *x)
+un_status un_spread_begin_blocks(un_spread *s, un_context *ctx, const un_block_system *system,
+                                 un_vec3 *x, int64_t grain)
 {
-    un_halo_share(s->shift, x, sizeof *x);
+    const un_block_csr *a = system->a;
+    un_layered entries[2] = {{a->col, sizeof *a->col}, {a->val, sizeof *a->val}};
+    un_layered with[3] = {{x, sizeof *x},
+                          {(void *)(uintptr_t)system->place, sizeof *system->place},
+                          {(void *)(uintptr_t)system->free, sizeof *system->free}};
+    UN_TRY(begin(s, ctx, system->rows));
+    UN_TRY(cut_rows(s, a->n, grain));
+    UN_TRY(un_halo_reserve(s->shift, sizeof *x));
+    UN_TRY(un_halo_share_rows(s->shift, a->row, entries, 2, with, system->free ? 3 : 2));
+    UN_TRY(know_beside(s, a->row, a->col));
+    return un_halo_reserve(s->near, sizeof *x);
+}
+
+void un_spread_guess(un_spread *s, void *x, size_t size)
+{
+    un_halo_share(s->shift, x, size);
 }
 
 un_status un_spread_know_columns(un_spread *s, const un_columns *c)
@@ -195,7 +222,8 @@ un_status un_spread_know_columns(un_spread *s, const un_columns *c)
     return status;
 }
 
-un_status un_spread_answer(un_spread *s, const un_csr *a, double *x)
+un_status un_spread_answer(un_spread *s, const int32_t *row, const int32_t *col, void *x,
+                           size_t size)
 {
     un_context *ctx = s->ctx;
     int32_t me = un_rank(ctx);
@@ -203,10 +231,11 @@ un_status un_spread_answer(un_spread *s, const un_csr *a, double *x)
     un_ids ids = {0};
     un_halo *answer = NULL;
     un_status status = list_missing(ctx, &ids, own, have);
-    if (status == UN_OK) status = list_columns(ctx, &ids, a, own, have);
+    if (status == UN_OK) status = list_columns(ctx, &ids, row, col, own, have);
     un_ids_sort(&ids);
     if (status == UN_OK) status = un_halo_create(ctx, s->cut, ids.id, ids.count, &answer);
-    un_halo_share(answer, x, sizeof *x);
+    if (status == UN_OK) status = un_halo_reserve(answer, size);
+    if (status == UN_OK) un_halo_share(answer, x, size);
     un_halo_destroy(answer);
     un_free(ctx, ids.id);
     return status;
@@ -262,17 +291,17 @@ un_status un_spread_on_first(un_spread *s, un_context *ctx, const un_system *sys
     int64_t n = system->a->n;
     double *b = NULL;
     un_status status = UN_OK;
-    UN_TRY(begin(s, ctx, system));
+    UN_TRY(begin(s, ctx, system->rows));
     s->cut[0] = 0;
     for (int32_t r = 1; r <= count; r++) s->cut[r] = n;
     UN_TRY(plan_missing(ctx, s->first, part_of(s->cut, un_rank(ctx)), &s->shift));
     UN_TRY(move_rows(s, system, x));
     UN_ALLOC_DONE(ctx, b, n + 1);
-    un_spread_load(s, b, system->b);
+    un_spread_load(s, b, system->b, sizeof *b);
     if (un_rank(ctx) == 0) status = solve_whole(s, system, b, x, solve, arg, report);
     if (status != UN_OK) goto done;
     un_ranks_tell(un_context_ranks(ctx), report, sizeof *report);
-    status = un_spread_answer(s, system->a, x);
+    status = un_spread_answer(s, system->a->row, system->a->col, x, sizeof *x);
 done:
     un_free(ctx, b);
     return status;

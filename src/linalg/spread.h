@@ -43,14 +43,18 @@ int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row);
 /* Gives every rank its rows for the solve, by cut; x and b's copy r follow. */
 un_status un_spread_begin(un_spread *spread, un_context *ctx, const un_system *system, double *x,
                           int64_t grain);
-/* For another solve of the same system with another b and guess. */
-void un_spread_guess(un_spread *spread, double *x);
+/* The same for a system of blocks. */
+un_status un_spread_begin_blocks(un_spread *spread, un_context *ctx, const un_block_system *system,
+                                 un_vec3 *x, int64_t grain);
+/* For another solve of the same system with another b and guess. size: bytes of a row of x. */
+void un_spread_guess(un_spread *spread, void *x, size_t size);
 /* Every rank gets to know what others have in the rows of these columns. */
 un_status un_spread_know_columns(un_spread *spread, const un_columns *columns);
 /* r = b, in the rows of the solve. */
-void un_spread_load(un_spread *spread, double *r, const double *b);
-/* x to the caller's rows and their columns. */
-un_status un_spread_answer(un_spread *spread, const un_csr *a, double *x);
+void un_spread_load(un_spread *spread, void *r, const void *b, size_t size);
+/* x to the caller's rows and their columns: a's rows, without its values. */
+un_status un_spread_answer(un_spread *spread, const int32_t *row, const int32_t *col, void *x,
+                           size_t size);
 /* Rank 0 solves by itself: for systems that are small, or that only one can solve. */
 typedef un_status un_spread_solve(void *arg, const un_system *system, double *x,
                                   un_solve_report *report);

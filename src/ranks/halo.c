@@ -12,8 +12,8 @@ struct un_halo {
     un_mail *out, *in;             /* to and from ranks with elements */
     int32_t out_ranks, in_ranks;
     int64_t out_total, in_total;
-    char *out_room, *in_room; /* UN_HALO_SIZE for each element, or more */
-    size_t out_bytes, in_bytes;
+    char *out_room, *in_room; /* `size` bytes for each element, or more */
+    size_t out_bytes, in_bytes, size;
 };
 
 void un_halo_destroy(un_halo *h)
@@ -82,6 +82,14 @@ static un_status need_room(un_halo *h, size_t out, size_t in)
     return un_array_need(h->ctx, (void **)&h->in_room, &h->in_bytes, in + 1, 1);
 }
 
+un_status un_halo_reserve(un_halo *h, size_t size)
+{
+    if (!h || size <= h->size) return UN_OK;
+    UN_TRY(need_room(h, (size_t)h->out_total * size, (size_t)h->in_total * size));
+    h->size = size;
+    return UN_OK;
+}
+
 /* Those who want elements say which: the way back. */
 static un_status take_requests(un_halo *h)
 {
@@ -93,7 +101,6 @@ static un_status take_requests(un_halo *h)
     for (int32_t r = 0; r < count; r++) h->out_total += h->out_count[r];
     h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
     if (!h->out_index) return UN_ERROR_MEMORY;
-    UN_TRY(need_room(h, (size_t)h->out_total * UN_HALO_SIZE, (size_t)h->in_total * UN_HALO_SIZE));
     size_t size = sizeof *h->out_index;
     h->out_ranks = address(h->out, h->out_count, count, (char *)h->out_index, size);
     h->in_ranks = address(h->in, h->in_count, count, (char *)h->in_index, size);
@@ -111,6 +118,7 @@ un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *w
     h->in_total = wanted_count;
     un_status status = count_wanted(h, first, wanted);
     if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h);
+    if (status == UN_OK) status = un_halo_reserve(h, UN_HALO_SIZE);
     if (status != UN_OK) {
         un_halo_destroy(h);
         return status;
@@ -152,7 +160,7 @@ static void unpack(const char *from, void *array, const int32_t *index, int64_t 
 void un_halo_share(un_halo *h, void *array, size_t size)
 {
     if (!h) return;
-    UN_ASSERT(size <= UN_HALO_SIZE);
+    UN_ASSERT(size <= h->size);
     int32_t count = un_rank_count(h->ctx);
     address(h->out, h->out_count, count, h->out_room, size);
     address(h->in, h->in_count, count, h->in_room, size);

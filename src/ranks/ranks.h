@@ -149,9 +149,11 @@ typedef struct un_halo un_halo;
 un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
                          int64_t wanted_count, un_halo **halo);
 void un_halo_destroy(un_halo *halo); /* NULL is fine */
-/* Copies the wanted elements into their places. size: at most UN_HALO_SIZE. NULL: does nothing. */
+/* Copies the wanted elements into their places. size: at most UN_HALO_SIZE, or what was reserved.
+ * NULL: does nothing. */
 #define UN_HALO_SIZE 8
 void un_halo_share(un_halo *halo, void *array, size_t size);
+un_status un_halo_reserve(un_halo *halo, size_t size); /* NULL is fine */
 /* Several arrays in one message. */
 un_status un_halo_share_fields(un_halo *halo, const un_layered *fields, int32_t count);
 /* The same for rows of various lengths: row i has the elements row[i] up to row[i + 1] of

@@ -7,7 +7,8 @@ static un_block_report solve(un_context *ctx, test_truss *t, un_block_kind kind,
 {
     un_block_solver *solver;
     un_block_report report;
-    un_block_system system = {&t->a, t->b, t->place, (const double(*)[9])t->free, false};
+    un_block_system system = {
+        .a = &t->a, .b = t->b, .place = t->place, .free = (const double(*)[9])t->free};
     check_ok(ctx, un_block_solver_create(ctx, &solver));
     un_block_solver_set_kind(solver, kind);
     check_ok(ctx, un_block_solver_solve(solver, &system, t->x, tolerance, 5000, &report));
@@ -80,7 +81,8 @@ static void the_same_matrix_is_not_set_up_again(void **state)
     for (int kind = 0; kind < UN_BLOCK_KIND_COUNT; kind++) {
         test_truss t = test_truss_make((test_truss_def){10, 1e4, false, 1});
         size_t bytes = (size_t)t.a.n * sizeof *t.x;
-        un_block_system system = {&t.a, t.b, t.place, (const double(*)[9])t.free, false};
+        un_block_system system = {
+            .a = &t.a, .b = t.b, .place = t.place, .free = (const double(*)[9])t.free};
         un_block_solver *solver;
         un_block_report report;
         un_vec3 *once = malloc(bytes);
@@ -241,7 +243,7 @@ static un_status solve_once(un_context *ctx, void *arg)
     test_truss *t = arg;
     un_block_solver *solver;
     un_block_report report;
-    un_block_system system = {&t->a, t->b, t->place, NULL, false};
+    un_block_system system = {.a = &t->a, .b = t->b, .place = t->place};
     UN_TRY(un_block_solver_create(ctx, &solver));
     un_status status = UN_OK;
     for (int kind = 1; kind < UN_BLOCK_KIND_COUNT && status == UN_OK; kind++) {
