@@ -340,3 +340,59 @@ un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to,
     un_exchange_destroy(e);
     return status;
 }
+
+/* ---- rounds: errands ---- */
+
+un_status un_exchange_create_rounds(un_context *ctx, un_exchange **exchange)
+{
+    return allocate(ctx, exchange);
+}
+
+/* What each rank hears from each: how many elements come, and how many that rank sends in all; -1:
+ * it has failed. */
+static int64_t count_all(un_exchange *e, bool failed)
+{
+    int64_t *said = (int64_t *)e->out_bytes, all = 0;
+    int32_t ranks = un_rank_count(e->ctx);
+    for (int32_t r = 0; r < ranks; r++)
+        said[r] = failed ? -1 : e->out_total << 32 | e->out_count[r];
+    swap_counts(e, e->in_count, said);
+    e->in_total = 0;
+    for (int32_t r = 0; r < ranks; r++) {
+        failed |= e->in_count[r] < 0;
+        all += e->in_count[r] >> 32;
+        e->in_count[r] &= UINT32_MAX;
+        e->in_total += e->in_count[r];
+    }
+    return failed ? -1 : all;
+}
+
+un_status un_exchange_round(un_exchange *e, un_status status, const void *from, const int32_t *to,
+                            int64_t count, size_t size, void **in, int64_t *in_count, int64_t *all)
+{
+    un_context *ctx = e->ctx;
+    UN_ASSERT(sizeof *e->out_bytes == sizeof *e->in_count && count <= INT32_MAX);
+    un_free(ctx, e->index);
+    e->index = NULL;
+    memset(e->out_count, 0, (size_t)un_rank_count(ctx) * sizeof *e->out_count);
+    if (status == UN_OK) status = list_copies(e, NULL, to, count);
+    if (status == UN_OK)
+        status =
+            un_array_need(ctx, (void **)&e->out, &e->out_room, (size_t)e->out_total * size + 1, 1);
+    *all = count_all(e, status != UN_OK);
+    if (*all < 0) return un_ranks_agree(ctx, status);
+    *in_count = e->in_total;
+    if (*all == 0) return UN_OK;
+    status = un_array_need(ctx, (void **)&e->in, &e->in_room, (size_t)e->in_total * size + 1, 1);
+    UN_TRY(un_ranks_agree(ctx, status));
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        e->out_bytes[r] = (size_t)e->out_count[r] * size;
+        e->in_bytes[r] = (size_t)e->in_count[r] * size;
+    }
+    for (int64_t k = 0; k < e->out_total; k++)
+        memcpy(e->out + (size_t)k * size, (const char *)from + (size_t)e->index[k] * size, size);
+    send_letters(e, e->out, e->in);
+    count_sent(e);
+    *in = e->in;
+    return UN_OK;
+}

@@ -43,18 +43,33 @@ static void write_kept(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static int32_t begin_list(un_context *ctx, list_args *a, const uint8_t *keep, int64_t count)
+{
+    *a = (list_args){.keep = keep, .grain = un_block_grain(count)};
+    int64_t blocks = (count + a->grain - 1) / a->grain;
+    un_parallel_for(ctx, count, a->grain, count_kept, a);
+    for (int64_t b = 0; b < blocks; b++) a->first[b + 1] += a->first[b];
+    return a->first[blocks];
+}
+
 un_status un_cut_list(un_context *ctx, un_arena *arena, const uint8_t *keep, int64_t count,
                       int32_t **list, int32_t *list_count)
 {
-    list_args a = {.keep = keep, .grain = un_block_grain(count)};
-    int64_t blocks = (count + a.grain - 1) / a.grain;
-    un_parallel_for(ctx, count, a.grain, count_kept, &a);
-    for (int64_t b = 0; b < blocks; b++) a.first[b + 1] += a.first[b];
-    *list_count = a.first[blocks];
-    *list = a.list = un_arena_alloc(arena, (size_t)a.first[blocks] + 1, sizeof *a.list);
+    list_args a;
+    *list_count = begin_list(ctx, &a, keep, count);
+    *list = a.list = un_arena_alloc(arena, (size_t)*list_count + 1, sizeof *a.list);
     if (!a.list) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, count, a.grain, write_kept, &a);
     return UN_OK;
+}
+
+int32_t un_cut_list_into(un_context *ctx, int32_t *list, const uint8_t *keep, int64_t count)
+{
+    list_args a;
+    int32_t kept = begin_list(ctx, &a, keep, count);
+    a.list = list;
+    un_parallel_for(ctx, count, a.grain, write_kept, &a);
+    return kept;
 }
 
 /* ---- cut tets ---- */
@@ -171,19 +186,6 @@ static un_part find_part(const int32_t *list, int32_t count, un_part part)
     return found;
 }
 
-/* Triangles are those of this rank's own tets. */
-static void keep_own(un_cut *cut)
-{
-    const un_tets *mesh = cut->mesh;
-    un_part tets = {0, cut->tet_count};
-    cut->own = (un_part){0, cut->node_count};
-    if (!mesh->share) return;
-    cut->own = find_part(cut->node, cut->node_count, un_tets_own_nodes(mesh));
-    tets = find_part(cut->tet, cut->tet_count, un_tets_own(mesh));
-    cut->tet += tets.begin;
-    cut->tet_count = (int32_t)(tets.end - tets.begin);
-}
-
 /* Of cut tets. Others may write the same meanwhile. */
 static void flag_nodes(void *arg, int64_t begin, int64_t end)
 {
@@ -223,7 +225,8 @@ un_status un_cut_find(un_context *ctx, un_arena *arena, un_cut *cut, const float
     cut->x = un_arena_alloc(arena, vertices, sizeof *cut->x);
     if (!cut->from || !cut->to || !cut->x) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, cut->node_count, CUT_GRAIN, write_rows, &a);
-    keep_own(cut);
+    cut->own = mesh->share ? find_part(cut->node, cut->node_count, un_tets_own_nodes(mesh))
+                           : (un_part){0, cut->node_count};
     return UN_OK;
 }
 

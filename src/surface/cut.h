@@ -13,7 +13,7 @@ un_status un_tet_graph_build(un_context *ctx, un_arena *arena, un_tet_graph *gra
 
 /* A vertex for every mesh edge whose ends differ in sign, one or two triangles for every tet that
  * has such edges. All arrays come from the arena. Over ranks: of the surface around this rank's own
- * nodes; tet[] has its own tets, but node[] the nodes of all cut tets around its own nodes. */
+ * nodes, and vertices of ghosts on edges that nobody uses. */
 typedef struct un_cut {
     const un_tets *mesh;
     int32_t tet_count, *tet;   /* the cut tets, ascending */
@@ -55,9 +55,6 @@ un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
 /* The same in two steps, between which the caller makes room for triangle_count of them. */
 void un_cut_count_triangles(un_context *ctx, un_cut *cut);
 void un_cut_write_triangles(un_context *ctx, un_cut *cut);
-/* Both over ranks (cut_ranks.c): x and triangle become those of all ranks, numbered as on one, and
- * `same` tells the number there of a vertex here; first, from and to stay this rank's. */
-un_status un_cut_unite(un_context *ctx, un_arena *arena, un_cut *cut);
 /* The vertex on the edge between two mesh nodes of different sign. */
 static inline int32_t un_cut_vertex(const un_cut *cut, int32_t a, int32_t b)
 {
@@ -103,5 +100,7 @@ un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un
 /* The indices with keep[i] != 0, ascending. */
 un_status un_cut_list(un_context *ctx, un_arena *arena, const uint8_t *keep, int64_t count,
                       int32_t **list, int32_t *list_count);
+/* The same where there is room for them; returns how many they are. */
+int32_t un_cut_list_into(un_context *ctx, int32_t *list, const uint8_t *keep, int64_t count);
 
 #endif

@@ -1,165 +1,43 @@
 /* Distances on tets: every node finds the nearest point of the cut surface.
  *
  * A node keeps the triangle its nearest point lies in. From there the point is improved by walking
- * over the surface: while it lies on an edge or a corner of its triangle, the triangles beyond are
- * tried. Nodes of cut tets start from their own cut edges, all others from the best of their
- * neighbours' points, layer by layer away from the surface; then all try their neighbours' points
- * again while that helps. On a plane each walk ends at the foot of the perpendicular, so that a
- * flat surface keeps its distances to round-off on any mesh, near and far; the result is never less
- * than the true distance.
+ * over the surface (tet_walk.c). Nodes of cut tets start from their own cut edges, all others from
+ * the best of their neighbours' points, layer by layer away from the surface; then all try their
+ * neighbours' points again while that helps. On a plane each walk ends at the foot of the
+ * perpendicular, so that a flat surface keeps its distances to round-off on any mesh, near and far;
+ * the result is never less than the true distance.
  *
  * This replaces the local solutions of |grad phi| = 1 that are usual on tets: they are exact for
  * flat fronts too, but only of first order where the surface is curved, and need acute angles.
  *
- * Over ranks, every rank has all of the surface (cut_ranks.c) and finds the points of its own
- * nodes. After each layer and sweep ghosts get those of their owners: 17 bytes, some twenty times
- * per level set. */
-#include "surface/cut.h"
+ * Over ranks, each has the surface around its own nodes, and walks that leave it go on elsewhere
+ * (distance_ranks.c). After each layer and sweep ghosts get the points of their owners: 21 bytes,
+ * some twenty times per level set. */
+#include "surface/distance.h"
 
 #include <stdatomic.h>
 
 #define NODE_GRAIN 512
 
-/* Upper bound on the steps of a walk, never reached (coarse nodes far away take some tens). */
-#define WALK_MAX 512
 /* Sweeps after the layers: the first over all nodes, later ones over nodes that may still
  * improve. */
 #define SWEEPS_MAX 12
 /* Smaller gains, as a share of the squared distance, are ignored. */
 #define WORTHWHILE 1e-3f
 
-/* The nearest point so far. Its position only serves to choose among neighbours. */
-typedef struct foot {
-    int32_t triangle;
-    float x[3];
-} foot;
-
-typedef struct search {
-    const un_cut *cut;
-    const un_tets *mesh;
-    const un_tet_graph *graph;
-    int32_t *first, *around; /* by vertex: its triangles */
-    foot *foot;              /* by node; infinitely far where there is none yet */
-    uint8_t *done;           /* by node */
-    _Atomic uint8_t *mark;   /* by node: next to one that is done */
-    uint8_t *next;           /* by node: in the next layer */
-    un_part own;             /* this rank's nodes */
-    const int32_t *list;     /* nodes of the layer, from the first own one; NULL: all own ones */
-    int64_t list_count;      /* of them */
-    int64_t total;           /* the same of all ranks */
-    foot *found;             /* by place in the list */
-    uint8_t *fresh;          /* by node: found or improved in this layer or sweep; NULL: one rank */
-    float *phi;
-} search;
-
-/* ---- a triangle ---- */
-
-/* Where in its triangle a nearest point lies: 0..2 corner, 3..5 the edge that leaves this corner.
- */
-enum { CORNER = 0, EDGE = 3, INSIDE = 6 };
-
-typedef struct nearest {
-    double square; /* of the distance */
-    un_vec3 x;
-    int32_t feature;
-} nearest;
-
-/* Tries the edge from corner c, with direction `edge`; `along` is its dot product with p - a. */
-static void nearest_on_edge(nearest *best, un_vec3 p, un_vec3 a, un_vec3 edge, double along,
-                            int32_t c)
+static un_foot make_foot(int32_t triangle, un_vec3 x)
 {
-    double length2 = un_dot(edge, edge);
-    int32_t feature = along <= 0 ? c : along >= length2 ? (c + 1) % 3 : EDGE + c;
-    double t = along <= 0 ? 0 : along >= length2 ? 1 : along / length2;
-    un_vec3 x = un_mad(a, edge, t), d = un_sub(p, x);
-    double square = un_dot(d, d);
-    if (square < best->square) *best = (nearest){square, x, feature};
+    return (un_foot){triangle, {(float)x.x, (float)x.y, (float)x.z}};
 }
 
-/* The nearest point is inside, or on one of the edges that p is beyond. Always a point of the
- * triangle, however thin that is. */
-static nearest nearest_in_triangle(const search *s, int32_t t, un_vec3 p)
-{
-    const int32_t *v = s->cut->triangle[t];
-    const un_vec3 *x = s->cut->x;
-    un_vec3 a = x[v[0]], b = x[v[1]], c = x[v[2]];
-    un_vec3 ab = un_sub(b, a), ac = un_sub(c, a), ap = un_sub(p, a);
-    double bb = un_dot(ab, ab), bc = un_dot(ab, ac), cc = un_dot(ac, ac);
-    double pb = un_dot(ap, ab), pc = un_dot(ap, ac);
-    /* barycentric weights of b, c and a, times four times the square of the area */
-    double area = bb * cc - bc * bc, wb = cc * pb - bc * pc, wc = bb * pc - bc * pb;
-    double wa = area - wb - wc;
-    if (wa >= 0 && wb >= 0 && wc >= 0 && area > 0) {
-        double scale = 1 / area;
-        un_vec3 y = un_mad(un_mad(a, ab, wb * scale), ac, wc * scale), d = un_sub(p, y);
-        return (nearest){un_dot(d, d), y, INSIDE};
-    }
-    nearest best = {INFINITY, a, CORNER};
-    bool thin = !(area > 0);
-    if (wc < 0 || thin) nearest_on_edge(&best, p, a, ab, pb, 0);
-    if (wa < 0 || thin)
-        nearest_on_edge(&best, p, b, un_sub(c, b), un_dot(un_sub(p, b), un_sub(c, b)), 1);
-    if (wb < 0 || thin) nearest_on_edge(&best, p, c, un_scale(ac, -1), cc - pc, 2);
-    return best;
-}
-
-/* ---- walks ---- */
-
-static void try_triangle(const search *s, un_vec3 p, int32_t t, nearest *best, int32_t *triangle)
-{
-    nearest found = nearest_in_triangle(s, t, p);
-    if (found.square < best->square) *best = found, *triangle = t;
-}
-
-/* True if moving from a corner, at x, into the triangle leads nearer. */
-static bool leads(const search *s, const int32_t *corner, un_vec3 x, un_vec3 way)
-{
-    const un_vec3 *y = s->cut->x;
-    return un_dot(un_sub(y[corner[0]], x), way) > 0 || un_dot(un_sub(y[corner[1]], x), way) > 0 ||
-           un_dot(un_sub(y[corner[2]], x), way) > 0;
-}
-
-/* Walks from `best` in `triangle` to a locally nearest point. */
-static void walk(const search *s, un_vec3 p, nearest *best, int32_t *triangle)
-{
-    for (int32_t step = 0; step < WALK_MAX && best->feature != INSIDE; step++) {
-        const int32_t *v = s->cut->triangle[*triangle];
-        double before = best->square;
-        int32_t from = *triangle;
-        int32_t a = v[best->feature % 3], b = v[(best->feature + 1) % 3];
-        bool edge = best->feature >= EDGE;
-        un_vec3 at = best->x, way = un_sub(p, at);
-        for (int32_t q = s->first[a]; q < s->first[a + 1]; q++) {
-            int32_t t = s->around[q];
-            const int32_t *w = s->cut->triangle[t];
-            if (t == from || (edge && w[0] != b && w[1] != b && w[2] != b)) continue;
-            if (!edge && !leads(s, w, at, way)) continue;
-            try_triangle(s, p, t, best, triangle);
-        }
-        if (!(best->square < before)) return;
-    }
-}
-
-static nearest walk_from(const search *s, un_vec3 p, int32_t *triangle)
-{
-    nearest best = nearest_in_triangle(s, *triangle, p);
-    walk(s, p, &best, triangle);
-    return best;
-}
-
-static foot make_foot(int32_t triangle, un_vec3 x)
-{
-    return (foot){triangle, {(float)x.x, (float)x.y, (float)x.z}};
-}
-
-static inline float foot_square(const foot *f, const float p[3])
+static inline float foot_square(const un_foot *f, const float p[3])
 {
     float dx = p[0] - f->x[0], dy = p[1] - f->x[1], dz = p[2] - f->x[2];
     return dx * dx + dy * dy + dz * dz;
 }
 
 /* The sign stays: a liquid node on the surface is just inside it. */
-static inline void set_distance(search *s, int32_t n, double square)
+static inline void set_distance(un_distances *s, int32_t n, double square)
 {
     float distance = (float)sqrt(square);
     s->phi[n] = s->cut->liquid[n] ? -fmaxf(distance, FLT_MIN) : distance;
@@ -167,88 +45,155 @@ static inline void set_distance(search *s, int32_t n, double square)
 
 /* Marks a node for the next layer. All marks are the same, so it does not matter which thread sets
  * one, or how often. */
-static inline void mark_node(search *s, int32_t n)
+static inline void mark_node(un_distances *s, int32_t n)
 {
     atomic_store_explicit(&s->mark[n], 1, memory_order_relaxed);
 }
 
-/* ---- nodes of cut tets ---- */
-
-/* Starts from the nearest of the node's own cut edges, of which it has at least one. */
-static void start_nodes(void *arg, int64_t begin, int64_t end)
+static void mark_around(un_distances *s, int32_t n)
 {
-    search *s = arg;
+    for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
+        mark_node(s, s->graph->to[q]);
+}
+
+/* ---- walks of nodes ---- */
+
+/* The nearest of the node's own cut edges. */
+static int32_t nearest_vertex(const un_distances *s, int32_t n)
+{
     const un_cut *cut = s->cut;
-    const un_tets *mesh = s->mesh;
-    for (int64_t i = begin; i < end; i++) {
-        int32_t n = cut->node[i], vertex = -1;
-        un_vec3 p = mesh->x[n];
-        double least = INFINITY;
-        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++) {
-            int32_t m = s->graph->to[q];
-            mark_node(s, m);
-            if (cut->liquid[m] == cut->liquid[n]) continue;
-            int32_t v = un_cut_vertex(cut, n, m);
-            un_vec3 d = un_sub(cut->x[v], p);
-            if (un_dot(d, d) < least || vertex < 0) least = un_dot(d, d), vertex = v;
-        }
-        nearest best = {INFINITY, cut->x[vertex], CORNER};
-        int32_t triangle = s->around[s->first[vertex]];
-        for (int32_t q = s->first[vertex]; q < s->first[vertex + 1]; q++)
-            try_triangle(s, p, s->around[q], &best, &triangle);
-        walk(s, p, &best, &triangle);
-        s->foot[n] = make_foot(triangle, best.x);
-        s->done[n] = 1;
-        if (s->fresh) s->fresh[n] = 1;
-        set_distance(s, n, best.square);
+    int32_t vertex = -1;
+    double least = INFINITY;
+    for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++) {
+        int32_t m = s->graph->to[q];
+        if (cut->liquid[m] == cut->liquid[n]) continue;
+        int32_t v = un_cut_vertex(cut, n, m);
+        un_vec3 d = un_sub(cut->x[v], s->mesh->x[n]);
+        if (un_dot(d, d) < least || vertex < 0) least = un_dot(d, d), vertex = v;
     }
+    return vertex;
 }
 
-/* ---- layers ---- */
-
-static inline int32_t listed(const search *s, int64_t i)
-{
-    return (int32_t)s->own.begin + (s->list ? s->list[i] : (int32_t)i);
-}
-
-/* The triangle of the neighbour whose point is nearest to node n, by less than the square root of
- * `least`; -1 none. Written without branches, because half of them would be mispredicted. */
-static int32_t best_triangle(search *s, int32_t n, float least)
+/* The neighbour whose point is nearest to node n, by less than the square root of `least`; -1 none.
+ * Written without branches, because half of them would be mispredicted. */
+static int32_t best_neighbour(const un_distances *s, int32_t n, float least)
 {
     un_vec3 x = s->mesh->x[n];
     float p[3] = {(float)x.x, (float)x.y, (float)x.z};
     int32_t best = -1;
     for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++) {
         int32_t m = s->graph->to[q];
-        const foot *f = &s->foot[m];
-        float square = foot_square(f, p);
-        best = square < least ? f->triangle : best;
+        float square = foot_square(&s->foot[m], p);
+        best = square < least ? m : best;
         least = square < least ? square : least;
     }
     return best;
 }
 
+/* What a sweep's walk has to be nearer than, squared. */
+static float worthwhile(const un_distances *s, int32_t n)
+{
+    return s->phi[n] * s->phi[n] * (1 - WORTHWHILE);
+}
+
+un_walk_outcome un_distance_walk(const un_distances *s, int32_t n, un_walk *w)
+{
+    bool ended;
+    w->p = s->mesh->x[n];
+    w->home = s->home ? un_rank(s->mesh->share->ctx) : 0;
+    if (s->stage == UN_DISTANCE_START) {
+        int32_t vertex = nearest_vertex(s, n);
+        w->at[0] = vertex;
+        if (s->walks.partial && s->walks.partial[vertex]) return UN_WALK_VERTEX_AWAY;
+        ended = un_walk_around(&s->walks, w, vertex);
+    } else {
+        bool layer = s->stage == UN_DISTANCE_LAYERS;
+        int32_t m = best_neighbour(s, n, layer ? FLT_MAX : worthwhile(s, n));
+        if (m < 0) return UN_WALK_NONE; /* distances overflowed, or nothing is to be gained */
+        w->triangle = s->foot[m].triangle;
+        if (s->home && s->home[m] != w->home) {
+            w->home = s->home[m];
+            return UN_WALK_TRIANGLE_AWAY;
+        }
+        ended = un_walk_from(&s->walks, w, w->triangle);
+    }
+    return ended ? UN_WALK_ENDED : UN_WALK_STOPPED;
+}
+
+void un_distance_take(un_distances *s, int32_t n, const un_walk *w)
+{
+    int64_t i = n - s->own.begin;
+    if (s->stage == UN_DISTANCE_SWEEPS && !(w->best.square < worthwhile(s, n))) return;
+    s->found[i] = make_foot(w->triangle, w->best.x);
+    if (s->home) s->found_home[i] = w->home;
+    set_distance(s, n, w->best.square);
+}
+
+static void find_node(un_distances *s, int32_t n)
+{
+    un_walk w;
+    s->found[n - s->own.begin].triangle = -1;
+    un_walk_outcome outcome = un_distance_walk(s, n, &w);
+    if (outcome == UN_WALK_ENDED)
+        un_distance_take(s, n, &w);
+    else if (outcome != UN_WALK_NONE)
+        s->stopped[n - s->own.begin] = 1;
+}
+
+/* False: nothing was found. */
+static bool take_found(un_distances *s, int32_t n)
+{
+    int64_t i = n - s->own.begin;
+    if (s->found[i].triangle < 0) return false;
+    s->foot[n] = s->found[i];
+    if (s->home) s->home[n] = s->found_home[i];
+    return true;
+}
+
+/* ---- nodes of cut tets ---- */
+
+static void start_nodes(void *arg, int64_t begin, int64_t end)
+{
+    un_distances *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        mark_around(s, s->cut->node[i]);
+        find_node(s, s->cut->node[i]);
+    }
+}
+
+static void end_start(void *arg, int64_t begin, int64_t end)
+{
+    un_distances *s = arg;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t n = s->cut->node[i];
+        take_found(s, n);
+        s->done[n] = 1;
+        if (s->fresh) s->fresh[n] = 1;
+    }
+}
+
+/* ---- layers ---- */
+
+static inline int32_t listed(const un_distances *s, int64_t i)
+{
+    return (int32_t)s->own.begin + (s->list ? s->list[i] : (int32_t)i);
+}
+
 static void find_layer(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     for (int64_t i = begin; i < end; i++) {
-        int32_t n = listed(s, i), triangle = best_triangle(s, n, FLT_MAX);
-        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
-            mark_node(s, s->graph->to[q]);
-        s->found[i].triangle = triangle;
-        if (triangle < 0) continue; /* distances overflowed */
-        nearest best = walk_from(s, s->mesh->x[n], &triangle);
-        s->found[i] = make_foot(triangle, best.x);
-        set_distance(s, n, best.square);
+        mark_around(s, listed(s, i));
+        find_node(s, listed(s, i));
     }
 }
 
 static void end_layer(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     for (int64_t i = begin; i < end; i++) {
         int32_t n = listed(s, i);
-        if (s->found[i].triangle >= 0) s->foot[n] = s->found[i];
+        take_found(s, n);
         s->done[n] = 1;
         if (s->fresh) s->fresh[n] = 1;
     }
@@ -257,7 +202,7 @@ static void end_layer(void *arg, int64_t begin, int64_t end)
 /* Marked, and not in a layer yet. */
 static void choose_next(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     const uint8_t *mark = (const uint8_t *)s->mark;
     for (int64_t n = begin; n < end; n++) s->next[n] = mark[n] & ~s->done[n];
 }
@@ -267,37 +212,25 @@ static void choose_next(void *arg, int64_t begin, int64_t end)
 /* Tries the neighbours' points again. */
 static void improve(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
-    for (int64_t i = begin; i < end; i++) {
-        int32_t n = listed(s, i);
-        float square = s->phi[n] * s->phi[n] * (1 - WORTHWHILE);
-        int32_t triangle = best_triangle(s, n, square);
-        s->found[i].triangle = -1;
-        if (triangle < 0) continue;
-        nearest best = walk_from(s, s->mesh->x[n], &triangle);
-        if (!(best.square < square)) continue;
-        s->found[i] = make_foot(triangle, best.x);
-        set_distance(s, n, best.square);
-    }
+    un_distances *s = arg;
+    for (int64_t i = begin; i < end; i++) find_node(s, listed(s, i));
 }
 
 /* Their neighbours may now improve too. */
 static void end_improvement(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     for (int64_t i = begin; i < end; i++) {
-        if (s->found[i].triangle < 0) continue;
         int32_t n = listed(s, i);
-        s->foot[n] = s->found[i];
+        if (!take_found(s, n)) continue;
         if (s->fresh) s->fresh[n] = 1;
-        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
-            mark_node(s, s->graph->to[q]);
+        mark_around(s, n);
     }
 }
 
 static void take_marks(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     for (int64_t n = begin; n < end; n++) {
         s->next[n] = ((const uint8_t *)s->mark)[n];
         atomic_store_explicit(&s->mark[n], 0, memory_order_relaxed);
@@ -306,9 +239,9 @@ static void take_marks(void *arg, int64_t begin, int64_t end)
 
 static void clear(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     for (int64_t n = begin; n < end; n++) {
-        s->foot[n] = (foot){-1, {INFINITY, INFINITY, INFINITY}};
+        s->foot[n] = (un_foot){-1, {INFINITY, INFINITY, INFINITY}};
         s->done[n] = 0;
         atomic_store_explicit(&s->mark[n], 0, memory_order_relaxed);
     }
@@ -316,144 +249,118 @@ static void clear(void *arg, int64_t begin, int64_t end)
 
 static void clear_phi(void *arg, int64_t begin, int64_t end)
 {
-    search *s = arg;
+    un_distances *s = arg;
     for (int64_t n = begin; n < end; n++) s->phi[n] = s->cut->liquid[n] ? -INFINITY : INFINITY;
-}
-
-static bool is_point_or_line(const int32_t *v)
-{
-    return v[0] == v[1] || v[1] == v[2] || v[2] == v[0];
-}
-
-/* Triangles that have lost a corner are left out, unless a vertex has no others. */
-static un_status build_around(search *s, un_arena *arena)
-{
-    const un_cut *cut = s->cut;
-    size_t vertices = (size_t)cut->vertex_count, corners = 3 * (size_t)cut->triangle_count;
-    uint8_t *whole = un_arena_alloc(arena, vertices + 1, 1);
-    s->first = un_arena_alloc(arena, vertices + 2, sizeof *s->first);
-    s->around = un_arena_alloc(arena, corners + 1, sizeof *s->around);
-    if (!s->first || !s->around || !whole) return UN_ERROR_MEMORY;
-    memset(whole, 0, vertices + 1);
-    memset(s->first, 0, (vertices + 2) * sizeof *s->first);
-    for (int32_t t = 0; t < cut->triangle_count; t++)
-        if (!is_point_or_line(cut->triangle[t]))
-            for (int32_t c = 0; c < 3; c++) whole[cut->triangle[t][c]] = 1;
-    for (int32_t fill = 0; fill < 2; fill++) {
-        for (int32_t t = 0; t < cut->triangle_count; t++) {
-            bool flat = is_point_or_line(cut->triangle[t]);
-            for (int32_t c = 0; c < 3; c++) {
-                int32_t v = cut->triangle[t][c];
-                if (flat && whole[v]) continue;
-                if (fill)
-                    s->around[s->first[v + 1]++] = t;
-                else
-                    s->first[v + 2]++;
-            }
-        }
-        if (!fill)
-            for (size_t v = 2; v < vertices + 2; v++) s->first[v] += s->first[v - 1];
-    }
-    return UN_OK;
 }
 
 /* ---- all of it ---- */
 
-static un_status begin_search(search *s, un_arena *arena)
+static un_status begin_search(un_context *ctx, un_distances *s, un_arena *arena)
 {
-    size_t nodes = (size_t)s->mesh->node_count + 1;
+    size_t nodes = (size_t)s->mesh->node_count + 1, own = (size_t)(s->own.end - s->own.begin) + 1;
     s->foot = un_arena_alloc(arena, nodes, sizeof *s->foot);
-    s->found = un_arena_alloc(arena, nodes, sizeof *s->found);
+    s->found = un_arena_alloc(arena, own, sizeof *s->found);
+    s->list_room = un_arena_alloc(arena, own, sizeof *s->list_room);
     s->done = un_arena_alloc(arena, nodes, 1);
     s->next = un_arena_alloc(arena, nodes, 1);
     s->mark = un_arena_alloc(arena, nodes, sizeof *s->mark);
-    if (!s->foot || !s->found || !s->done || !s->next || !s->mark) return UN_ERROR_MEMORY;
-    if (s->mesh->share) {
-        s->fresh = un_arena_alloc(arena, nodes, 1);
-        if (!s->fresh) return UN_ERROR_MEMORY;
-        memset(s->fresh, 0, nodes);
-    }
-    return build_around(s, arena);
+    if (!s->foot || !s->found || !s->list_room || !s->done || !s->next || !s->mark)
+        return UN_ERROR_MEMORY;
+    UN_TRY(un_walks_build(&s->walks, arena, s->cut));
+    return s->mesh->share ? un_distance_ranks_begin(ctx, arena, s) : UN_OK;
 }
 
 /* Ghosts get the points of their owners; nodes next to those that changed are marked, as next to
  * others. */
-static un_status share_feet(search *s)
+static un_status share_feet(un_distances *s)
 {
     const un_tet_share *share = s->mesh->share;
     if (!share) return UN_OK;
-    un_field fields[] = {{"foot", s->foot, NULL, sizeof *s->foot}, {"fresh", s->fresh, NULL, 1}};
-    UN_TRY(un_tets_share(s->mesh, fields, 2));
-    for (int32_t k = 0; k < share->ghost_count; k++) {
-        int32_t n = share->ghost[k];
-        if (!s->fresh[n]) continue;
-        for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++)
-            mark_node(s, s->graph->to[q]);
-    }
+    un_field fields[] = {{"foot", s->foot, NULL, sizeof *s->foot},
+                         {"home", s->home, NULL, sizeof *s->home},
+                         {"fresh", s->fresh, NULL, 1}};
+    UN_TRY(un_tets_share(s->mesh, fields, 3));
+    for (int32_t k = 0; k < share->ghost_count; k++)
+        if (s->fresh[share->ghost[k]]) mark_around(s, share->ghost[k]);
     memset(s->fresh, 0, (size_t)s->mesh->node_count);
     return UN_OK;
 }
 
 /* Own nodes that are in `next`. */
-static un_status list_next(un_context *ctx, un_arena *arena, search *s)
+static void list_next(un_context *ctx, un_distances *s)
 {
-    int32_t *list = NULL, count = 0;
-    un_status status =
-        un_cut_list(ctx, arena, s->next + s->own.begin, s->own.end - s->own.begin, &list, &count);
-    UN_TRY(un_tets_agree(s->mesh, status));
-    s->list = list;
-    s->list_count = count;
-    s->total = s->mesh->share ? un_ranks_total(ctx, count) : count;
-    return UN_OK;
+    int64_t own = s->own.end - s->own.begin;
+    s->list_count = un_cut_list_into(ctx, s->list_room, s->next + s->own.begin, own);
+    s->list = s->list_room;
+    s->total = s->mesh->share ? un_ranks_total(ctx, s->list_count) : s->list_count;
 }
 
-static un_status find_layers(un_context *ctx, un_arena *arena, search *s)
+static un_status find_start(un_context *ctx, un_distances *s)
 {
+    s->stage = UN_DISTANCE_START;
+    un_parallel_part(ctx, s->cut->own, NODE_GRAIN / 8, start_nodes, s);
+    UN_TRY(un_distance_finish(ctx, s));
+    un_parallel_part(ctx, s->cut->own, NODE_GRAIN, end_start, s);
+    return share_feet(s);
+}
+
+static un_status find_layers(un_context *ctx, un_distances *s)
+{
+    s->stage = UN_DISTANCE_LAYERS;
     while (s->total > 0) {
         un_parallel_part(ctx, s->own, 8 * NODE_GRAIN, choose_next, s);
-        UN_TRY(list_next(ctx, arena, s));
+        list_next(ctx, s);
         un_parallel_for(ctx, s->list_count, NODE_GRAIN / 8, find_layer, s);
+        UN_TRY(un_distance_finish(ctx, s));
         un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_layer, s);
         UN_TRY(share_feet(s));
     }
     return UN_OK;
 }
 
-static un_status sweep(un_context *ctx, un_arena *arena, search *s)
+static un_status sweep(un_context *ctx, un_distances *s)
 {
     int64_t nodes = s->mesh->node_count;
+    s->stage = UN_DISTANCE_SWEEPS;
     s->list = NULL;
     s->list_count = s->own.end - s->own.begin;
     s->total = nodes;
     un_parallel_for(ctx, nodes, 8 * NODE_GRAIN, take_marks, s);
     for (int32_t k = 0; s->total > 0 && k < SWEEPS_MAX; k++) {
         un_parallel_for(ctx, s->list_count, NODE_GRAIN / 4, improve, s);
+        UN_TRY(un_distance_finish(ctx, s));
         un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_improvement, s);
         UN_TRY(share_feet(s));
         un_parallel_for(ctx, nodes, 8 * NODE_GRAIN, take_marks, s);
-        UN_TRY(list_next(ctx, arena, s));
+        list_next(ctx, s);
     }
     return UN_OK;
+}
+
+static un_status search(un_context *ctx, un_distances *s)
+{
+    un_parallel_for(ctx, s->mesh->node_count, NODE_GRAIN, clear, s);
+    un_parallel_part(ctx, s->own, NODE_GRAIN, clear_phi, s);
+    s->total = s->cut->triangle_count;
+    if (s->mesh->share) s->total = un_ranks_total(ctx, s->total);
+    if (s->total > 0) {
+        UN_TRY(find_start(ctx, s));
+        UN_TRY(find_layers(ctx, s));
+        UN_TRY(sweep(ctx, s));
+    }
+    un_field field = {"phi", s->phi, NULL, sizeof *s->phi};
+    return un_tets_share(s->mesh, &field, 1);
 }
 
 un_status un_cut_distance(un_context *ctx, un_arena *arena, float *phi, const un_cut *cut,
                           const un_tet_graph *graph)
 {
-    const un_tets *mesh = cut->mesh;
-    search s = {.cut = cut, .mesh = mesh, .graph = graph, .phi = phi};
-    s.own = un_tets_own_nodes(mesh);
-    UN_TRY(un_tets_agree(mesh, begin_search(&s, arena)));
-    un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, clear, &s);
-    un_parallel_part(ctx, s.own, NODE_GRAIN, clear_phi, &s);
-    un_parallel_part(ctx, cut->own, NODE_GRAIN / 8, start_nodes, &s);
-    s.total = cut->triangle_count;
-    if (s.total > 0) {
-        UN_TRY(share_feet(&s));
-        UN_TRY(find_layers(ctx, arena, &s));
-        UN_TRY(sweep(ctx, arena, &s));
-    }
-    un_field field = {"phi", phi, NULL, sizeof *phi};
-    return un_tets_share(mesh, &field, 1);
+    un_distances s = {.cut = cut, .mesh = cut->mesh, .graph = graph, .phi = phi};
+    s.own = un_tets_own_nodes(s.mesh);
+    un_status status = un_tets_agree(s.mesh, begin_search(ctx, &s, arena));
+    if (status == UN_OK) status = search(ctx, &s);
+    un_distance_ranks_end(ctx, &s);
+    return status;
 }
 
 un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh)
@@ -463,12 +370,9 @@ un_status un_tets_redistance(un_context *ctx, un_arena *arena, float *phi, const
     UN_TRY(un_tets_agree(mesh, un_tet_graph_build(ctx, arena, &graph, mesh)));
     UN_TRY(un_tets_agree(mesh, un_cut_find(ctx, arena, &cut, phi, mesh, &graph)));
     un_cut_interpolate(ctx, &cut, phi, 0);
-    if (mesh->share) {
-        UN_TRY(un_cut_unite(ctx, arena, &cut));
-    } else {
-        UN_TRY(un_cut_merge(arena, &cut));
-        UN_TRY(un_cut_triangulate(ctx, arena, &cut));
-    }
+    un_status status = un_cut_merge(arena, &cut);
+    if (status == UN_OK) status = un_cut_triangulate(ctx, arena, &cut);
+    UN_TRY(un_tets_agree(mesh, status));
     return un_cut_distance(ctx, arena, phi, &cut, &graph);
 }
 

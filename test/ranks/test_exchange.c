@@ -235,6 +235,63 @@ static void memory_that_fails_on_one_fails_on_all(void **state)
     assert_true(failures >= 12);
 }
 
+/* Tokens that go round the ranks as often as they say, and end where they should. */
+typedef struct token {
+    int32_t left, place;
+} token;
+
+static un_status run_rounds(un_context *ctx, un_context *test)
+{
+    int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
+    un_exchange *e;
+    token *mine = un_alloc(test, 100, sizeof *mine), *in = NULL;
+    int32_t *to = un_alloc(test, 100, sizeof *to);
+    int64_t count = 3, in_count, all, rounds = 0, ended = 0;
+    un_status status = un_ranks_agree(ctx, un_exchange_create_rounds(ctx, &e));
+    for (int32_t k = 0; k < count; k++) mine[k] = (token){me + k, me}, to[k] = (me + 1) % ranks;
+    for (; status == UN_OK; rounds++) {
+        status = un_exchange_round(e, UN_OK, mine, to, count, sizeof *mine, (void **)&in, &in_count,
+                                   &all);
+        if (status != UN_OK || all == 0) break;
+        count = in_count;
+        for (int64_t k = 0; k < in_count; k++) {
+            mine[k] = in[k];
+            mine[k].place = (mine[k].place + 1) % ranks;
+            assert_int_equal(mine[k].place, me);
+            to[k] = mine[k].left == 0 ? -1 : (me + 1) % ranks;
+            ended += mine[k].left-- == 0;
+        }
+    }
+    if (status == UN_OK) {
+        assert_int_equal(rounds, ranks - 1 + 3); /* the farthest goes that far */
+        assert_int_equal(un_ranks_total(ctx, ended), 3 * ranks);
+    }
+    un_exchange_destroy(e);
+    un_free(test, mine);
+    un_free(test, to);
+    return status;
+}
+
+static void rounds_go_on_until_none_is_left(void **state)
+{
+    (void)state;
+    int32_t failures = 0;
+    for (int64_t n = 0;; n++) {
+        un_context *ctx = group_context_failing(1, n, un_ranks_count(group) - 1);
+        un_context *test = group_context();
+        un_status status = run_rounds(ctx, test);
+        if (status != UN_OK) {
+            failures++;
+            assert_int_equal(status, UN_ERROR_MEMORY);
+            assert_true(un_ranks_agreed(group));
+        }
+        check_context_end(test);
+        check_context_end(ctx);
+        if (n > 0 && status == UN_OK) break;
+    }
+    assert_true(failures >= 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(halos_arrive_in_order),
@@ -243,6 +300,7 @@ int main(void)
                                        cmocka_unit_test(copies_go_to_several),
                                        cmocka_unit_test(gather_brings_all_to_the_first),
                                        cmocka_unit_test(ranks_out_of_step_find_out),
+                                       cmocka_unit_test(rounds_go_on_until_none_is_left),
                                        cmocka_unit_test(memory_that_fails_on_one_fails_on_all)};
     group_run(tests);
 }

@@ -11,6 +11,9 @@ static const check_tree_def trees[] = {{{1, 1, 1}, 4, 16, 250, 1, false},
                                        {{0.7, 1, 0.4}, 4, 32, 400, 0, true},
                                        {{0.3, 1.7, 0.9}, 3, 28, 30, 2, false}};
 #define TREES ((int)(sizeof trees / sizeof *trees))
+/* Cells beside ones of an eighth of their size. */
+static const check_tree_def fine = {{1, 1, 1}, 4, 64, 1500, 0, false};
+static const check_tree_def shell = {{1, 1, 1}, 2, 64, 3000, 0, true};
 
 /* A ramp, and a ball that is half under water. */
 static void make_tank(tank *t, un_context *ctx, const check_tree_def *def, bool solids)
@@ -238,14 +241,20 @@ static void is_that_of_one_rank(void **state)
 
 /* ---- distances alone ---- */
 
-/* Surfaces that go through nodes, so that vertices merge; no surface at all. */
+/* Surfaces that go through nodes, so that vertices merge; rough ones, on which walks go from rank
+ * to rank; no surface at all. */
+enum { ROUGH = 3, BUMPS, NOWHERE };
+
 static float surface_at(un_vec3 x, un_vec3 size, int kind)
 {
     double plane = x.y - 0.5 * size.y, ball = un_length(un_sub(x, un_scale(size, 0.5)));
     if (kind == 0) return (float)plane;
     if (kind == 1) return (float)fmin(plane, x.x - 0.25 * size.x);
     if (kind == 2) return (float)(ball - 0.3 * size.z);
-    return 1;
+    if (kind == NOWHERE) return 1;
+    if (kind == BUMPS) return (float)(ball - 0.3 - 0.03 * sin(23 * x.x) * sin(19 * x.y + 17 * x.z));
+    /* in sixteenths, most of them less than a cell: many are 0 */
+    return (float)(round(16 * (plane / size.y + 0.3 * random_at(x, 9) - 0.15)) / 16);
 }
 
 static float *make_distances(un_context *ctx, un_arena *arena, const un_tets *mesh, un_vec3 size,
@@ -266,15 +275,17 @@ static void distances_are_those_of_one_rank(void **state)
 {
     (void)state;
     un_context *ctx = group_context(), *alone = check_context();
-    for (int kind = 0; kind < 4; kind++) {
-        const check_tree_def *def = &trees[kind % TREES];
+    for (int kind = 0; kind <= NOWHERE; kind++) {
+        const check_tree_def *def = kind == ROUGH   ? &fine
+                                    : kind == BUMPS ? &shell
+                                                    : &trees[kind % TREES];
         pair p;
         pair_init(&p, ctx, alone, def);
         pair_build(&p, def, 500, (kind + 1) % CUT_COUNT);
         float *all = make_distances(alone, &p.arena, &p.mesh, def->size, kind);
         float *mine = make_distances(ctx, &p.s.arena, &p.s.mesh, def->size, kind);
         pair_same_nodes(&p, mine, all, sizeof *all, "distance");
-        assert_int_equal(isfinite(all[0]), kind < 3);
+        assert_int_equal(isfinite(all[0]), kind != NOWHERE);
         free(mine);
         free(all);
         pair_free(&p);
