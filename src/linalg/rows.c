@@ -43,18 +43,34 @@ un_status un_unknowns_number(un_context *ctx, int32_t *index, int64_t place_coun
     return UN_OK;
 }
 
+static un_status fail_size(un_context *ctx, int64_t n, const char *what)
+{
+    return un_fail(ctx, UN_ERROR_MEMORY,
+                   "%.1f million %s are too many for one system; lower detail.finest",
+                   (double)n / 1e6, what);
+}
+
 un_status un_rows_start(un_context *ctx, int32_t *row, int32_t n, const char *what)
 {
     int64_t entries = 0;
     row[0] = 0;
     for (int32_t i = 0; i < n; i++) {
         entries += row[i + 1];
-        if (entries > INT32_MAX)
-            return un_fail(ctx, UN_ERROR_MEMORY,
-                           "%.1f million %s are too many for one system; lower detail.finest",
-                           (double)n / 1e6, what);
+        if (entries > INT32_MAX) return fail_size(ctx, n, what);
         row[i + 1] = (int32_t)entries;
     }
+    return UN_OK;
+}
+
+un_status un_rows_start_own(un_context *ctx, int32_t *row, un_range rows, const char *what)
+{
+    int64_t count = 0;
+    for (int64_t i = rows.begin; i < rows.end; i++) count += row[i + 1];
+    un_range entries = un_ranks_range(ctx, count);
+    if (entries.total > INT32_MAX) return fail_size(ctx, rows.total, what);
+    row[rows.begin] = (int32_t)entries.begin;
+    for (int64_t i = rows.begin; i < rows.end; i++) row[i + 1] += row[i];
+    row[rows.total] = (int32_t)entries.total;
     return UN_OK;
 }
 

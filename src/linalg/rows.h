@@ -7,6 +7,7 @@
 #define UN_LINALG_ROWS_H
 
 #include "base/base.h"
+#include "ranks/ranks.h"
 
 /* Checks that rows start at 0 and follow each other, that columns ascend and are in range, and that
  * every row has a diagonal. NULL, or what is wrong. */
@@ -18,6 +19,8 @@ un_status un_unknowns_number(un_context *ctx, int32_t *index, int64_t place_coun
 /* row[i + 1] holds the number of entries of row i, and afterwards their end. Fails if the total
  * exceeds 32 bits; what: "liquid nodes". */
 un_status un_rows_start(un_context *ctx, int32_t *row, int32_t n, const char *what);
+/* The same where ranks share the rows: of this rank's, numbered over all, and row[n]. */
+un_status un_rows_start_own(un_context *ctx, int32_t *row, un_range rows, const char *what);
 
 /* The most neighbours of a place, and itself. A node has at most 48 tets, in a closed or an open
  * fan. */

@@ -72,7 +72,6 @@ static un_status step(void *state, double dt, un_step *report)
     if (s->ranks.slabs) UN_TRY(un_uniform_ranks_refresh(s));
     un_stage_end(report, STAGE_CORRECT, &clock);
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
-    UN_TRY(un_uniform_begin_whole(s));
     un_stage_end(report, STAGE_TO_GRID, &clock);
     UN_TRY(un_uniform_project(s, dt, &projection)); /* 4 pressure */
     un_stage_end(report, STAGE_PRESSURE, &clock);
@@ -80,7 +79,6 @@ static un_status step(void *state, double dt, un_step *report)
         UN_TRY(un_uniform_apply_viscosity(s, dt, &projection, &report->viscous_iterations));
     s->inflow.count = 0;
     un_stage_end(report, STAGE_VISCOSITY, &clock);
-    un_uniform_end_whole(s);
     UN_TRY(un_core_touch_bodies(&s->core, dt));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_uniform_extend(s, dt)); /* 5 beyond the surface */

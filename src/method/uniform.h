@@ -93,8 +93,6 @@ un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
 /* Pressure and viscosity of viscous liquid are computed by every rank for the whole grid: between
  * these two all layers are here. */
-un_status un_uniform_begin_whole(un_uniform *s);
-void un_uniform_end_whole(un_uniform *s);
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
 /* before: the pressure that was found earlier in this step; NULL: none. since: velocities that the
  * impulse is reckoned from. */
@@ -176,9 +174,6 @@ un_status un_uniform_ranks_weigh(un_uniform *s, const uint8_t *thick, const un_c
 un_status un_uniform_ranks_sum(void *state, int32_t width, un_parallel_values *values, void *arg,
                                double *sums);
 un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick);
-/* Velocities, with UN_SHOW_PRESSURE pressure, colour and matter, with UN_SHOW_LEVEL the level set,
- * of all layers to all ranks. */
-un_status un_uniform_share_all(un_uniform *s, unsigned what);
 un_status un_uniform_ranks_reach(un_uniform *s, double dt);
 un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
 un_status un_uniform_ranks_remove(un_uniform *s);

@@ -542,33 +542,6 @@ un_status un_uniform_ranks_gather(un_uniform *s)
     return UN_OK;
 }
 
-/* ---- between the transfer to the grid and sorting: own particles only ---- */
-
-un_status un_uniform_share_all(un_uniform *s, unsigned what)
-{
-    const un_grid *g = &s->core.grid;
-    const un_mixture *mix = &s->thick.mix;
-    un_layered fields[13];
-    int32_t count = 0;
-    for (int a = 0; a < g->dim; a++) {
-        fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
-        fields[count++] = (un_layered){s->u_old[a], sizeof *s->u_old[a]};
-        fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};
-    }
-    if (what & UN_SHOW_PRESSURE) {
-        fields[count++] = (un_layered){s->pressure->p, sizeof *s->pressure->p};
-        fields[count++] = (un_layered){s->colour, sizeof *s->colour};
-    }
-    if (what & UN_SHOW_LEVEL) fields[count++] = (un_layered){s->phi, sizeof *s->phi};
-    /* one by one: messages take room */
-    for (int32_t f = 0; f < count; f++)
-        UN_TRY(un_grid_share(g, &fields[f], 1, un_grid_layer_count(g)));
-    un_layered matter[2] = {{mix->density, sizeof *mix->density},
-                            {mix->viscosity, sizeof *mix->viscosity}};
-    if (!s->particles.mixed || !(what & UN_SHOW_PRESSURE)) return UN_OK;
-    return un_grid_share(g, matter, 2, un_grid_layer_count(g));
-}
-
 un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick)
 {
     const un_scene_def *def = s->core.def;

@@ -25,8 +25,8 @@ static bool of_particles(const char *name)
 
 static bool of_cells(const char *name)
 {
-    return strcmp(name, "pressure") == 0 || strcmp(name, "deep") == 0 ||
-           strncmp(name, "carried_", 8) == 0;
+    return strcmp(name, "pressure") == 0 || strcmp(name, "viscous_pressure") == 0 ||
+           strcmp(name, "deep") == 0 || strncmp(name, "carried_", 8) == 0;
 }
 
 /* ---- first: where they are ---- */

@@ -7,13 +7,13 @@
 
 /* Shares of faces and cells that solids leave open, and what follows from them, serve the cells
  * that a rank computes. Those that move are found for all of the grid in each step; so are thin
- * walls. Rank 0 shows them; viscous liquid and the surface's curvature are computed whole. */
+ * walls. Rank 0 shows them; the surface's curvature is computed whole. */
 static bool needs_all_walls(const un_uniform *s)
 {
     const un_scene_def *def = s->core.def;
     bool shows = def->output.surface || def->output.mesh || def->probe_count > 0;
-    return s->core.bodies->moving || s->core.walls->parted || s->thick.any ||
-           def->fluid.surface_tension > 0 || (shows && un_rank(s->core.ctx) == 0);
+    return s->core.bodies->moving || s->core.walls->parted || def->fluid.surface_tension > 0 ||
+           (shows && un_rank(s->core.ctx) == 0);
 }
 
 /* Layers on either side of a slab that stay: a unit, as un_slabs_recut keeps. */
@@ -233,6 +233,7 @@ static int32_t list_fields(const un_uniform *s, un_layered fields[FIELDS_MAX])
     int32_t count = 0;
     fields[count++] = (un_layered){pr->p, sizeof *pr->p};
     fields[count++] = (un_layered){pr->index, sizeof *pr->index};
+    if (s->thick.any) fields[count++] = (un_layered){s->thick.p, sizeof *s->thick.p};
     for (int a = 0; a < s->core.grid.dim; a++) {
         fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
         fields[count++] = (un_layered){s->known[a], sizeof *s->known[a]};

@@ -44,9 +44,9 @@ un_status un_uniform_save(const void *state, un_state *out)
     first = out->count;
     UN_TRY(un_state_add(out, "pressure", s->pressure->p, s->core.grid.cell_count, 8));
     UN_TRY(save_band(&s->band, (un_part){0, s->core.grid.cell_count}, out));
-    un_uniform_fetch_cells(s, out, first);
     if (s->thick.any)
         UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
+    un_uniform_fetch_cells(s, out, first);
     UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
     return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
@@ -62,7 +62,8 @@ un_status un_uniform_keep(void *state, un_state *out)
     UN_TRY(un_state_add(out, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8));
     UN_TRY(save_band(&s->band, own, out));
     if (s->thick.any)
-        UN_TRY(un_state_add(out, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
+        UN_TRY(
+            un_state_add(out, "viscous_pressure", s->thick.p + own.begin, own.end - own.begin, 8));
     UN_TRY(un_save_inflow(out, &s->inflow));
     return un_state_add_number(out, "max_speed", s->max_speed);
 }
@@ -75,6 +76,9 @@ static un_status load_parts(un_uniform *s, const un_state *in)
     un_part own = {0, s->core.grid.cell_count};
     if (kept) own = un_grid_own_cells(&s->core.grid, 0);
     UN_TRY(un_state_take(in, "pressure", s->pressure->p + own.begin, own.end - own.begin, 8));
+    if (s->thick.any)
+        UN_TRY(
+            un_state_take(in, "viscous_pressure", s->thick.p + own.begin, own.end - own.begin, 8));
     UN_TRY(load_band(&s->band, own, in));
     if (!(s->band.width > 0)) return UN_OK;
     return un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_HALO);
@@ -87,8 +91,6 @@ un_status un_uniform_load(void *state, const un_state *in)
     UN_TRY(un_walls_update(s->core.walls));
     UN_TRY(un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls));
     UN_TRY(un_load_particles(&s->core, in, &s->particles));
-    if (s->thick.any)
-        UN_TRY(un_state_take(in, "viscous_pressure", s->thick.p, s->core.grid.cell_count, 8));
     un_pressure_forget(s->pressure);
     UN_TRY(un_load_inflow(s->core.ctx, in, &s->inflow, s->core.grid.cell_count));
     UN_TRY(load_parts(s, in));

@@ -160,19 +160,6 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
                           s->core.def->solver.tolerance);
 }
 
-un_status un_uniform_begin_whole(un_uniform *s)
-{
-    if (!s->ranks.slabs || !s->thick.any) return UN_OK;
-    UN_TRY(un_uniform_share_all(s, UN_SHOW_LEVEL | UN_SHOW_PRESSURE));
-    s->core.grid.slabs = NULL;
-    return UN_OK;
-}
-
-void un_uniform_end_whole(un_uniform *s)
-{
-    s->core.grid.slabs = s->ranks.slabs;
-}
-
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report)
 {
     UN_TRY(un_uniform_apply_pressure(s, dt, NULL, s->u_old, report));
@@ -217,7 +204,7 @@ un_status un_uniform_extend(un_uniform *s, double dt)
     if (!s->thick.any || s->particles.mixed)
         un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls,
                              s->thick.mix.viscosity, dt);
-    if (s->thick.any) return un_uniform_stick(s, dt);
+    if (s->thick.any) UN_TRY(un_uniform_stick(s, dt));
     return s->ranks.slabs ? un_uniform_ranks_reach(s, dt) : UN_OK;
 }
 

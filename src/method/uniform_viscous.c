@@ -37,11 +37,12 @@ static un_viscous_grid viscous_def(const un_uniform *s, double dt)
 /* Velocities as they are now, from the arena; NULL where no body asks for them. */
 static un_status keep_velocities(un_uniform *s, double *kept[3])
 {
-    size_t cells = (size_t)s->core.grid.cell_count;
+    un_part own = un_grid_own_cells(&s->core.grid, 0);
+    size_t cells = (size_t)s->core.grid.cell_count, count = (size_t)(own.end - own.begin);
     for (int a = 0; a < s->core.grid.dim && s->core.bodies->free_count > 0; a++) {
         kept[a] = un_arena_alloc(&s->core.arena, cells, sizeof *kept[a]);
         if (!kept[a]) return UN_ERROR_MEMORY;
-        memcpy(kept[a], s->u[a], cells * sizeof *kept[a]);
+        memcpy(kept[a] + own.begin, s->u[a] + own.begin, count * sizeof *kept[a]);
     }
     return UN_OK;
 }
@@ -53,17 +54,18 @@ static un_status project_again(un_uniform *s, double dt, un_vec3 stress,
 {
     un_vec3 got = un_add(s->impulse.momentum, stress);
     double *since[3] = {NULL, NULL, NULL};
-    double *p = s->pressure->p;
-    int64_t cells = s->core.grid.cell_count;
+    un_part own = un_grid_own_cells(&s->core.grid, 0);
+    double *p = s->pressure->p + own.begin;
+    int64_t cells = s->core.grid.cell_count, count = own.end - own.begin;
     int32_t iterations = projection->solve.iterations;
     double *first = un_arena_alloc(&s->core.arena, (size_t)cells, sizeof *first);
     if (!first) return UN_ERROR_MEMORY;
-    memcpy(first, p, (size_t)cells * sizeof *first);
-    memset(p, 0, (size_t)cells * sizeof *p);
+    memcpy(first + own.begin, p, (size_t)count * sizeof *first);
+    memset(p, 0, (size_t)count * sizeof *p);
     UN_TRY(keep_velocities(s, since));
     UN_TRY(un_uniform_apply_pressure(s, dt, first, since, projection));
     s->impulse.momentum = un_add(s->impulse.momentum, got);
-    un_pressure_add(s->core.ctx, p, first, cells);
+    un_pressure_add(s->core.ctx, p, first + own.begin, count);
     projection->solve.iterations += iterations;
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -96,11 +98,15 @@ un_cling un_uniform_cling(const un_uniform *s)
 un_status un_uniform_stick(un_uniform *s, double dt)
 {
     un_viscous_grid def = viscous_def(s, dt);
-    if (s->ranks.slabs) UN_TRY(un_uniform_share_all(s, 0));
-    s->core.grid.slabs = NULL;
+    un_layered fields[6];
+    int32_t count = 0;
+    for (int a = 0; a < s->core.grid.dim; a++) {
+        fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
+        fields[count++] = (un_layered){s->u_old[a], sizeof *s->u_old[a]};
+    }
+    UN_TRY(un_grid_share(&s->core.grid, fields, count, 1));
     un_status status =
         un_viscosity_stick_grid(s->thick.solver, &s->core.arena, &def, s->u, s->u_old);
-    s->core.grid.slabs = s->ranks.slabs;
     un_arena_reset(&s->core.arena);
     return status;
 }

@@ -5,12 +5,13 @@
 static un_status gather_fields(un_uniform *s, unsigned what)
 {
     const un_pressure *pr = s->pressure;
-    un_layered fields[6];
+    un_layered fields[7];
     int32_t count = 0;
     if (what & UN_SHOW_LEVEL) fields[count++] = (un_layered){s->phi, sizeof *s->phi};
     if (what & UN_SHOW_PRESSURE) {
         fields[count++] = (un_layered){pr->p, sizeof *pr->p};
         fields[count++] = (un_layered){pr->index, sizeof *pr->index};
+        if (s->thick.any) fields[count++] = (un_layered){s->thick.p, sizeof *s->thick.p};
     }
     for (int a = 0; a < s->core.grid.dim && what & UN_SHOW_VELOCITY; a++)
         fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};

@@ -62,11 +62,10 @@ static bool touches_liquid(const un_stress_grid *s, int64_t c, int a)
     return false;
 }
 
-static double find_unknowns(void *arg, int64_t begin, int64_t end)
+static void find_unknowns(void *arg, int64_t begin, int64_t end)
 {
     const un_stress_grid *s = arg;
     const un_grid *g = s->g;
-    double count = 0;
     for (int64_t row = begin; row < end; row++) {
         int32_t at[3] = {0, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
         for (at[0] = 0; at[0] < g->n[0]; at[0]++) {
@@ -78,10 +77,14 @@ static double find_unknowns(void *arg, int64_t begin, int64_t end)
                 if (touches_liquid(s, c, a)) s->solved[c] |= (uint8_t)(1 << a);
             }
             s->v->index[c] = s->solved[c] ? 0 : -1;
-            count += s->near[c] && un_stress_cell(s, c, NULL, 1) > 0;
         }
     }
-    return count;
+}
+
+static void count_liquid(void *arg, int64_t begin, int64_t end, double *count)
+{
+    const un_stress_grid *s = arg;
+    for (int64_t c = begin; c < end; c++) *count += s->near[c] && un_stress_cell(s, c, NULL, 1) > 0;
 }
 
 /* ---- rows ---- */
@@ -153,11 +156,7 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
     un_row row;
     for (int64_t r = begin; r < end; r++) {
         int64_t c = s->v->node[r];
-        int32_t k = (int32_t)(c - s->g->cell_count);
-        if (k >= 0) {
-            s->v->matrix.row[r + 1] = un_stress_body_entries(s, k / 2, k % 2);
-            continue;
-        }
+        if (c >= s->g->cell_count) continue;
         un_stress_row(s, c, &row, NULL, NULL);
         s->v->matrix.row[r + 1] = row.count;
     }
@@ -182,11 +181,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
         int64_t c = v->node[r];
         int32_t at[3];
         double b[3] = {0}, x[3] = {0}, largest = 0;
-        int32_t k = (int32_t)(c - s->g->cell_count);
-        if (k >= 0) {
-            un_stress_body_row(s, k / 2, k % 2, (int32_t)r);
-            continue;
-        }
+        if (c >= s->g->cell_count) continue;
         un_stress_row(s, c, &row, val, b);
         memset(v->free[r], 0, sizeof v->free[r]);
         for (int a = 0; a < s->g->dim; a++) {
@@ -256,8 +251,10 @@ static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
     *s = (un_stress_grid){.in = in, .g = g, .v = v, .snap = 1e-6 * g->h};
     for (int32_t b = 0; b < bodies->count; b++) s->sliding |= bodies->body[b].slip > 0;
     s->near = un_arena_alloc(arena, cells, 1);
-    s->solved = un_arena_alloc(arena, cells, 1);
-    if (!s->near || !s->solved) return UN_ERROR_MEMORY;
+    if (!s->near) return UN_ERROR_MEMORY;
+    UN_TRY(un_array_need(v->ctx, (void **)&v->solved, &v->capacity_solved, cells, 1));
+    s->solved = v->solved;
+    v->shared = g->slabs != NULL;
     for (int a = 0; a < g->dim; a++) {
         s->kind[a] = un_arena_alloc(arena, cells, 1);
         if (!s->kind[a]) return UN_ERROR_MEMORY;
@@ -274,6 +271,7 @@ static un_status look_around(un_stress_grid *s, un_arena *arena)
     s->share = un_arena_alloc(arena, (size_t)s->g->cell_count << s->g->dim, sizeof *s->share);
     s->open = un_arena_alloc(arena, (size_t)s->g->cell_count << s->g->dim, sizeof *s->open);
     if (!s->share || !s->open) return UN_ERROR_MEMORY;
+    UN_TRY(un_stress_share_input(s));
     un_stress_find_shares(s);
     un_stress_spread(s, s->solved);
     un_stress_find_kinds(s);
@@ -285,11 +283,12 @@ static un_status assemble(un_stress_grid *s, un_viscous_report *report)
     un_viscosity *v = s->v;
     un_block_csr *m = &v->matrix;
     int64_t places = s->g->cell_count + 2 * s->body_count;
-    int64_t rows = (int64_t)s->g->n[1] * s->g->n[2];
+    double liquid;
     NEED(v, v->index, 0, places);
-    for (int64_t n = s->g->cell_count; n < places; n++) v->index[n] = 0;
-    report->tet_count = (int32_t)un_parallel_sum(v->ctx, rows, find_unknowns, s);
-    UN_TRY(un_unknowns_number(v->ctx, v->index, places, &v->node, &v->capacity[1], &m->n));
+    un_stress_over_rows(s, UN_STRESS_KINDS, find_unknowns, s);
+    un_stress_sums(s, 1, count_liquid, s, &liquid);
+    report->tet_count = (int32_t)liquid;
+    UN_TRY(un_stress_number(s));
     report->node_count = m->n;
     NEED(v, m->row, 2, m->n);
     NEED(v, v->b, 3, m->n);
@@ -297,21 +296,23 @@ static un_status assemble(un_stress_grid *s, un_viscous_report *report)
     NEED(v, v->place, 5, m->n);
     UN_TRY(un_array_need(v->ctx, (void **)&v->free, &v->capacity_free, (size_t)m->n + 1,
                          sizeof *v->free));
-    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), count_entries, s);
-    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "cells of viscous liquid"));
+    un_stress_over_unknowns(s, count_entries, s);
+    un_stress_count_bodies(s);
+    UN_TRY(un_stress_start_rows(s));
     NEED(v, m->col, 6, m->row[m->n]);
     NEED(v, m->val, 7, m->row[m->n]);
-    un_parallel_for(v->ctx, m->n, un_block_grain(m->n), fill_rows, s);
-    return UN_OK;
+    un_stress_over_unknowns(s, fill_rows, s);
+    return un_stress_fill_bodies(s);
 }
 
 static un_status solve_once(un_stress_grid *s, double tolerance, un_viscous_report *report)
 {
     un_viscosity *v = s->v;
     UN_TRY(un_viscosity_round(v, true, tolerance, s->in->iteration_limit, &report->solve));
-    if (report->solve.finite)
-        un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), store, s);
-    return UN_OK;
+    if (!report->solve.finite) return UN_OK;
+    un_stress_over_unknowns(s, store, s);
+    un_stress_tell_bodies(s);
+    return un_stress_share_velocities(s);
 }
 
 static un_status solve_rounds(un_stress_grid *s, un_arena *arena, un_viscous_report *report)
@@ -330,7 +331,7 @@ static un_status solve_rounds(un_stress_grid *s, un_arena *arena, un_viscous_rep
         if (enough && loose == 1) return UN_OK;
         loose = enough ? 1 : fmax(1, loose / FALL);
         if (enough) continue;
-        un_grid_volume_push(&keep, s);
+        UN_TRY(un_grid_volume_push(&keep, s));
         report->rounds++;
     }
 }
@@ -385,7 +386,7 @@ static void sum_momentum(void *arg, int64_t begin, int64_t end, double *sums)
 static un_vec3 momentum(un_stress_grid *s)
 {
     double sums[3] = {0, 0, 0};
-    if (s->body_count > 0) un_parallel_sums(s->v->ctx, s->v->matrix.n, 3, sum_momentum, s, sums);
+    if (s->body_count > 0) un_viscosity_sums(s->v, 3, sum_momentum, s, sums);
     return un_v3(sums[0], sums[1], sums[2]);
 }
 
@@ -405,7 +406,8 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
     if (in->keeps_volume && v->matrix.n > 0) {
         UN_TRY(solve_rounds(&s, arena, report));
     } else {
-        if (in->p) memset(in->p, 0, (size_t)s.g->cell_count * sizeof *in->p);
+        un_part own = un_grid_own_cells(s.g, 0);
+        if (in->p) memset(in->p + own.begin, 0, (size_t)(own.end - own.begin) * sizeof *in->p);
         UN_TRY(solve_once(&s, in->tolerance, report));
     }
     if (!report->solve.finite) return UN_OK;
@@ -413,14 +415,14 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
         report->impulse =
             un_sub(un_sub(momentum(&s), before), un_viscosity_left_over(v, s.g->cell_count));
     un_stress_move_bodies(&s);
-    un_parallel_for(v->ctx, s.g->cell_count, un_block_grain(s.g->cell_count), store_held, &s);
-    un_parallel_for(v->ctx, (int64_t)s.g->n[1] * s.g->n[2], 16, hold_followers, &s);
-    return UN_OK;
+    un_stress_over_cells(&s, store_held, &s);
+    un_stress_over_rows(&s, 0, hold_followers, &s);
+    return un_stress_share_velocities(&s);
 }
 
 double un_viscosity_grid_bytes(const un_grid *grid, double cells)
 {
-    /* shares, kinds, index, pressures; rows of 13 (2D: 7) blocks, vectors, projections */
+    /* shares, kinds, solved, index, pressures; rows of 13 (2D: 7) blocks, vectors, projections */
     double everywhere =
         (double)grid->cell_count * ((8 << grid->dim) + 2 + 5 * grid->dim + 4 + 3 * 8);
     double blocks = grid->dim == 2 ? 7 : 13, coarse = grid->dim == 2 ? 0.4 : 1; /* measured */
@@ -431,23 +433,21 @@ double un_viscosity_grid_bytes(const un_grid *grid, double cells)
 typedef struct mark_args {
     const un_viscosity *v;
     uint8_t *const *known;
-    int64_t cells;
 } mark_args;
 
-static void mark_rows(void *arg, int64_t begin, int64_t end)
+static void mark_cells(void *arg, int64_t begin, int64_t end)
 {
     mark_args *m = arg;
-    for (int64_t r = begin; r < end; r++)
-        for (int a = 0; a < 3; a++) {
-            int64_t c = m->v->node[r];
-            if (c < m->cells && m->v->free[r][4 * a] > 0 && !m->known[a][c]) m->known[a][c] = 2;
-        }
+    for (int64_t c = begin; c < end; c++)
+        for (int a = 0; a < 3; a++)
+            if (m->v->solved[c] >> a & 1 && !m->known[a][c]) m->known[a][c] = 2;
 }
 
 void un_viscosity_mark_grid(const un_viscosity *v, const un_grid *grid, uint8_t *const known[3])
 {
-    mark_args m = {v, known, grid->cell_count};
-    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), mark_rows, &m);
+    mark_args m = {v, known};
+    un_parallel_part(v->ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count),
+                     mark_cells, &m);
 }
 
 /* ---- walls as particles see them ---- */
@@ -479,8 +479,7 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
                     next[b] += side & 1 ? 1 : -1;
                     if (!is_face(g, next, a)) continue;
                     int64_t m = un_grid_cell(g, next[0], next[1], next[2]);
-                    int32_t r = s->v->index[m];
-                    if (r < 0 || !(s->v->free[r][4 * a] > 0)) continue;
+                    if (!is_solved(s, a, m)) continue;
                     un_ghost ghost = un_stress_ghost(s, a, b, next, at, side & 1 ? -1 : 1);
                     double beyond = fmin((1 - ghost.theta) / ghost.theta, GHOST_MAX);
                     sum += ghost.speed + beyond * (ghost.speed - k->u[a][m]);
@@ -495,20 +494,23 @@ static void stick_rows(void *arg, int64_t begin, int64_t end)
 static void find_solved(void *arg, int64_t begin, int64_t end)
 {
     un_stress_grid *s = arg;
-    for (int64_t c = begin; c < end; c++) s->near[c] = s->v->index[c] >= 0;
+    for (int64_t c = begin; c < end; c++) s->near[c] = s->solved[c] > 0;
 }
 
 un_status un_viscosity_stick_grid(un_viscosity *v, un_arena *arena, const un_viscous_grid *in,
                                   double *const u[3], double *const other[3])
 {
     stick_args k = {.u = u};
-    int64_t rows = (int64_t)in->walls->grid->n[1] * in->walls->grid->n[2];
     UN_TRY(begin(&k.s, arena, v, in));
-    un_parallel_for(v->ctx, in->walls->grid->cell_count, 16384, find_solved, &k.s);
-    un_stress_spread(&k.s, k.s.solved);
+    uint8_t *scratch = un_arena_alloc(arena, (size_t)k.s.g->cell_count, 1);
+    if (!scratch) return UN_ERROR_MEMORY;
+    un_part wide = un_grid_own_cells(k.s.g, UN_STRESS_SHARES);
+    memset(k.s.near + wide.begin, 0, (size_t)(wide.end - wide.begin));
+    un_parallel_part(v->ctx, un_grid_own_cells(k.s.g, UN_STRESS_KINDS), 16384, find_solved, &k.s);
+    un_stress_spread(&k.s, scratch);
     un_stress_find_kinds(&k.s);
-    un_parallel_for(v->ctx, rows, 16, stick_rows, &k);
+    un_stress_over_rows(&k.s, 0, stick_rows, &k);
     k.u = other;
-    if (other) un_parallel_for(v->ctx, rows, 16, stick_rows, &k);
+    if (other) un_stress_over_rows(&k.s, 0, stick_rows, &k);
     return UN_OK;
 }

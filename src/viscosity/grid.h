@@ -30,7 +30,7 @@ typedef struct un_stress_grid {
     uint8_t *near;    /* at cells: 1 if one of the 27 around it (2D: 9) has viscous liquid */
     uint8_t *kind[3]; /* at faces; set where cells are near */
     float *wall[3];   /* at faces near bodies: distance to them, m; NULL without bodies */
-    uint8_t *solved;  /* at cells, by bit: its lower faces whose velocity is solved for */
+    uint8_t *solved;  /* that of v */
     un_moved_body *body;
     int32_t body_count, *number; /* number: by the scene's body, -1: none; NULL: there are none */
     bool sliding;                /* some body lets liquid slide */
@@ -71,6 +71,36 @@ static inline bool un_stress_inside(const un_grid *g, const int32_t at[3])
 {
     return at[0] > 0 && at[1] > 0 && (g->dim == 2 || at[2] > 0);
 }
+
+/* ---- several ranks (grid_ranks.c) ---- */
+
+/* So many layers beside its slab a rank finds shares and kinds of faces in; what they are found
+ * from it knows in one more. */
+#define UN_STRESS_SHARES 4
+#define UN_STRESS_KINDS 3
+/* Copies of so many layers of velocities serve strains, and faces that follow. */
+#define UN_STRESS_BESIDE 2
+/* Loops over rows of cells, and over cells, of this rank. */
+void un_stress_over_rows(const un_stress_grid *s, int32_t wide, un_parallel_body *body, void *arg);
+void un_stress_over_cells(const un_stress_grid *s, un_parallel_body *body, void *arg);
+void un_stress_over_unknowns(const un_stress_grid *s, un_parallel_body *body, void *arg);
+/* Sums over cells. */
+void un_stress_sums(const un_stress_grid *s, int32_t width, un_parallel_values *values, void *arg,
+                    double *sums);
+un_status un_stress_share_input(const un_stress_grid *s);
+un_status un_stress_share_velocities(const un_stress_grid *s);
+/* Numbers cells whose index is not negative, then places of bodies. */
+un_status un_stress_number(un_stress_grid *s);
+/* row[r + 1] of own rows holds the number of their entries, and afterwards the end. */
+un_status un_stress_start_rows(const un_stress_grid *s);
+/* Bodies' rows come last, and so belong to the last rank. */
+static inline bool un_stress_has_bodies(const un_stress_grid *s)
+{
+    return s->body_count > 0 &&
+           (!s->v->shared || un_rank(s->v->ctx) + 1 == un_rank_count(s->v->ctx));
+}
+/* Of the last rank to all. */
+void un_stress_tell_bodies(const un_stress_grid *s);
 
 /* ---- shares (grid_shares.c) ---- */
 
@@ -139,11 +169,11 @@ void un_stress_move_bodies(const un_stress_grid *s);
 /* Adds `times` the velocity along an axis of a body of the scene at x, if it is moved. */
 void un_push_add(const un_stress_grid *s, un_push *push, int32_t body, int axis, un_vec3 x,
                  double times);
-/* Rows of moved body k; which: 0 its velocity, 1 its spin. The number of entries; the row; what the
- * pressure p, times dt, adds to b. */
-int un_stress_body_entries(const un_stress_grid *s, int32_t k, int which);
-void un_stress_body_row(const un_stress_grid *s, int32_t k, int which, int32_t row);
-un_vec3 un_stress_body_push(const un_stress_grid *s, int32_t k, int which, const double *p);
+/* Rows of moved bodies; `which`: 0 a body's velocity, 1 its spin. Counts their entries in row[r +
+ * 1]; fills them in; adds to b what the pressure p, times dt, does. */
+void un_stress_count_bodies(const un_stress_grid *s);
+un_status un_stress_fill_bodies(const un_stress_grid *s);
+void un_stress_push_bodies(const un_stress_grid *s, const double *p);
 /* Is it free to move along (0 to 2) or about (3 to 5) an axis? */
 bool un_stress_body_moves(const un_stress_grid *s, int32_t k, int motion);
 
@@ -156,6 +186,6 @@ typedef struct un_grid_volume {
 } un_grid_volume;
 un_status un_grid_volume_begin(un_grid_volume *keep, un_arena *arena, const un_stress_grid *s);
 double un_grid_volume_error(un_grid_volume *keep, const un_stress_grid *s);
-void un_grid_volume_push(un_grid_volume *keep, const un_stress_grid *s);
+un_status un_grid_volume_push(un_grid_volume *keep, const un_stress_grid *s);
 
 #endif

@@ -62,21 +62,25 @@ void un_push_add(const un_stress_grid *s, un_push *push, int32_t body, int axis,
     push->by[5] += turn.z;
 }
 
-/* Calls f for cells around the body, in their order. */
+/* Calls f for cells around the body, in their order: those of this rank. */
 typedef void visit(const un_stress_grid *s, int32_t k, const int32_t at[3], void *arg);
 static void around(const un_stress_grid *s, int32_t k, visit *f, void *arg)
 {
     const un_grid *g = s->g;
-    int32_t lo[3], n[3];
-    un_walls_cells_around(s->in->walls, s->body[k].body, lo, n);
+    un_part own = un_grid_own_layers(g, 0);
+    int32_t lo[3], end[3];
+    un_walls_cells_around(s->in->walls, s->body[k].body, lo, end);
+    for (int d = 0; d < 3; d++) end[d] += lo[d];
     for (int d = 0; d < g->dim; d++) {
-        int32_t end = (int32_t)un_min64(lo[d] + n[d] + 2, g->n[d]);
+        end[d] = (int32_t)un_min64(end[d] + 2, g->n[d]);
         lo[d] = lo[d] > 3 ? lo[d] - 2 : 1;
-        n[d] = end - lo[d];
     }
-    for (int32_t l = lo[2]; l < lo[2] + n[2]; l++)
-        for (int32_t j = lo[1]; j < lo[1] + n[1]; j++)
-            for (int32_t i = lo[0]; i < lo[0] + n[0]; i++) {
+    int across = g->dim - 1;
+    lo[across] = (int32_t)un_max64(lo[across], own.begin);
+    end[across] = (int32_t)un_min64(end[across], own.end);
+    for (int32_t l = lo[2]; l < end[2]; l++)
+        for (int32_t j = lo[1]; j < end[1]; j++)
+            for (int32_t i = lo[0]; i < end[0]; i++) {
                 int32_t at[3] = {i, j, l};
                 if (s->near[un_grid_cell(g, i, j, l)]) f(s, k, at, arg);
             }
@@ -84,10 +88,15 @@ static void around(const un_stress_grid *s, int32_t k, visit *f, void *arg)
 
 /* ---- rows: place 0 for the velocity, 1 for the spin ---- */
 
+typedef struct body_entry {
+    int32_t col;
+    double val[9];
+} body_entry;
+
 typedef struct row_args {
-    int which, count;
-    int32_t *col; /* NULL: only counts */
-    double (*val)[9];
+    int which;
+    int64_t count;
+    body_entry *entry; /* NULL: only counts */
 } row_args;
 
 static int32_t place_of(const un_stress_grid *s, int32_t k, int which)
@@ -102,22 +111,52 @@ static void add_cell(const un_stress_grid *s, int32_t k, const int32_t at[3], vo
     un_row row;
     double val[UN_ROW_MAX][9], b[3] = {0};
     if (s->v->index[c] < 0) return;
-    un_stress_row(s, c, &row, to->col ? val : NULL, b);
+    un_stress_row(s, c, &row, to->entry ? val : NULL, b);
     for (int m = 0; m < row.count; m++) {
         if (row.place[m] != place_of(s, k, to->which)) continue;
-        if (to->col) {
-            to->col[to->count] = s->v->index[c];
-            for (int e = 0; e < 9; e++) to->val[to->count][e] = val[m][3 * (e % 3) + e / 3];
+        if (to->entry) {
+            body_entry *entry = &to->entry[to->count];
+            entry->col = s->v->index[c];
+            for (int e = 0; e < 9; e++) entry->val[e] = val[m][3 * (e % 3) + e / 3];
         }
         to->count++;
     }
 }
 
-int un_stress_body_entries(const un_stress_grid *s, int32_t k, int which)
+static int64_t count_cells(const un_stress_grid *s, int32_t k, int which)
 {
     row_args to = {.which = which};
     around(s, k, add_cell, &to);
-    return to.count + 2;
+    return to.count;
+}
+
+void un_stress_count_bodies(const un_stress_grid *s)
+{
+    const un_viscosity *v = s->v;
+    for (int32_t m = 0; m < 2 * s->body_count; m++) {
+        int64_t count = count_cells(s, m / 2, m % 2);
+        if (v->shared) count = un_ranks_total(v->ctx, count);
+        if (un_stress_has_bodies(s))
+            v->matrix.row[v->index[place_of(s, 0, m)] + 1] = (int32_t)count + 2;
+    }
+}
+
+/* Those of all ranks; allocated. */
+static un_status list_cells(const un_stress_grid *s, int32_t k, int which, body_entry **all)
+{
+    un_context *ctx = s->v->ctx;
+    int64_t count = count_cells(s, k, which), total;
+    row_args to = {.which = which, .entry = un_alloc(ctx, (size_t)count + 1, sizeof *to.entry)};
+    un_status status = un_ranks_agree(ctx, to.entry ? UN_OK : UN_ERROR_MEMORY);
+    *all = to.entry;
+    if (status != UN_OK) return status;
+    around(s, k, add_cell, &to);
+    if (!s->v->shared) return UN_OK;
+    void *joined = NULL;
+    status = un_ranks_list(ctx, to.entry, count, sizeof *to.entry, &joined, &total);
+    un_free(ctx, to.entry);
+    *all = joined;
+    return status;
 }
 
 typedef struct own_args {
@@ -152,6 +191,24 @@ static void add_strains(const un_stress_grid *s, int32_t k, const int32_t at[3],
     for (int m = 0; m < count; m++) add_own(to, &e[m], k, p);
 }
 
+/* Over the cells of all ranks, one after the other. */
+static void sum_strains(const un_stress_grid *s, int32_t k, own_args *own)
+{
+    un_context *ctx = s->v->ctx;
+    double sums[42];
+    if (s->v->shared) un_ranks_begin_turn(ctx, sums, sizeof sums);
+    if (s->v->shared && un_rank(ctx) > 0) {
+        memcpy(own->own, sums, sizeof own->own);
+        memcpy(own->b, sums + 36, sizeof own->b);
+    }
+    around(s, k, add_strains, own);
+    memcpy(sums, own->own, sizeof own->own);
+    memcpy(sums + 36, own->b, sizeof own->b);
+    if (s->v->shared) un_ranks_end_turn(ctx, sums, sizeof sums);
+    memcpy(own->own, sums, sizeof own->own);
+    memcpy(own->b, sums + 36, sizeof own->b);
+}
+
 /* Which motions are free, and the inertia of those. */
 static void find_inertia(const un_stress_grid *s, int32_t k, double mass[6][6], bool moves[6])
 {
@@ -169,16 +226,29 @@ static void find_inertia(const un_stress_grid *s, int32_t k, double mass[6][6], 
     for (int c = 0; c < 9; c++) mass[3 + c / 3][3 + c % 3] = about[c] / (b->length * b->length);
 }
 
-void un_stress_body_row(const un_stress_grid *s, int32_t k, int which, int32_t row)
+/* The row from those of the cells, without their end: `count` of them. */
+static void fill_row(const un_stress_grid *s, int32_t k, int which, const body_entry *cells)
 {
     un_viscosity *v = s->v;
-    int32_t first = v->matrix.row[row];
-    row_args to = {.which = which, .col = v->matrix.col + first, .val = v->matrix.val + first};
-    own_args own = {0};
+    int32_t row = v->index[place_of(s, k, which)], first = v->matrix.row[row];
+    int32_t *col = v->matrix.col + first, count = v->matrix.row[row + 1] - first - 2;
+    double(*val)[9] = v->matrix.val + first;
+    for (int32_t m = 0; m < count; m++) {
+        col[m] = cells[m].col;
+        memcpy(val[m], cells[m].val, sizeof val[m]);
+    }
+    memset(v->free[row], 0, sizeof v->free[row]);
+    v->x[row] = un_v3(0, 0, 0);
+    v->place[row] = s->body[k].centre;
+}
+
+/* What a body is to itself and to its walls. */
+static void fill_own(const un_stress_grid *s, int32_t k, int which, own_args own)
+{
+    un_viscosity *v = s->v;
+    int32_t row = v->index[place_of(s, k, which)], end = v->matrix.row[row + 1] - 2;
     double mass[6][6], largest = 0, b[3];
     bool moves[6];
-    around(s, k, add_cell, &to);
-    around(s, k, add_strains, &own);
     find_inertia(s, k, mass, moves);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
@@ -186,23 +256,39 @@ void un_stress_body_row(const un_stress_grid *s, int32_t k, int which, int32_t r
     for (int i = 0; i < 6; i++) largest = fmax(largest, own.own[i][i]);
     for (int i = 0; i < 6; i++)
         if (!moves[i]) own.own[i][i] = largest;
-    for (int n = 0; n < 2; n++, to.count++) {
-        to.col[to.count] = v->index[place_of(s, k, n)];
-        for (int c = 0; c < 9; c++) to.val[to.count][c] = own.own[3 * which + c / 3][3 * n + c % 3];
+    for (int n = 0; n < 2; n++) {
+        v->matrix.col[end + n] = v->index[place_of(s, k, n)];
+        for (int c = 0; c < 9; c++)
+            v->matrix.val[end + n][c] = own.own[3 * which + c / 3][3 * n + c % 3];
     }
     /* what is held couples to nothing */
-    for (int m = 0; m < to.count - 2; m++)
+    for (int32_t m = v->matrix.row[row]; m < end; m++)
         for (int c = 0; c < 9; c++)
-            if (!moves[3 * which + c / 3]) to.val[m][c] = 0;
-    memset(v->free[row], 0, sizeof v->free[row]);
+            if (!moves[3 * which + c / 3]) v->matrix.val[m][c] = 0;
     for (int i = 0; i < 3; i++) {
         b[i] = moves[3 * which + i] ? own.b[3 * which + i] : 0;
         /* rigid motions of multigrid know velocities, no spins */
         if (which == 0 && moves[i]) v->free[row][4 * i] = 1;
     }
     v->b[row] = un_v3(b[0], b[1], b[2]);
-    v->x[row] = un_v3(0, 0, 0);
-    v->place[row] = s->body[k].centre;
+}
+
+un_status un_stress_fill_bodies(const un_stress_grid *s)
+{
+    for (int32_t k = 0; k < s->body_count; k++) {
+        own_args own = {0};
+        sum_strains(s, k, &own);
+        for (int which = 0; which < 2; which++) {
+            body_entry *cells;
+            UN_TRY(list_cells(s, k, which, &cells));
+            if (un_stress_has_bodies(s)) {
+                fill_row(s, k, which, cells);
+                fill_own(s, k, which, own);
+            }
+            un_free(s->v->ctx, cells);
+        }
+    }
+    return UN_OK;
 }
 
 bool un_stress_body_moves(const un_stress_grid *s, int32_t k, int motion)
@@ -211,12 +297,18 @@ bool un_stress_body_moves(const un_stress_grid *s, int32_t k, int motion)
     return motion < 3 ? m->along[motion] > 0 : m->about[motion - 3][motion - 3] > 0;
 }
 
-un_vec3 un_stress_body_push(const un_stress_grid *s, int32_t k, int which, const double *p)
+void un_stress_push_bodies(const un_stress_grid *s, const double *p)
 {
-    own_args own = {.p = p};
-    around(s, k, add_strains, &own);
-    double *b = own.b + (ptrdiff_t)3 * which;
-    for (int i = 0; i < 3; i++)
-        if (!un_stress_body_moves(s, k, 3 * which + i)) b[i] = 0;
-    return un_v3(b[0], b[1], b[2]);
+    un_viscosity *v = s->v;
+    for (int32_t k = 0; k < s->body_count; k++) {
+        own_args own = {.p = p};
+        sum_strains(s, k, &own);
+        for (int m = 0; m < 6; m++)
+            if (!un_stress_body_moves(s, k, m)) own.b[m] = 0;
+        for (int which = 0; which < 2 && un_stress_has_bodies(s); which++) {
+            const double *b = own.b + (ptrdiff_t)3 * which;
+            un_vec3 *to = &v->b[v->index[place_of(s, k, which)]];
+            *to = un_add(*to, un_v3(b[0], b[1], b[2]));
+        }
+    }
 }

@@ -123,7 +123,7 @@ static void shares(void *arg, int64_t begin, int64_t end)
 
 void un_stress_find_shares(const un_stress_grid *s)
 {
-    un_parallel_for(s->v->ctx, (int64_t)s->g->n[1] * s->g->n[2], 16, shares, (void *)(uintptr_t)s);
+    un_stress_over_rows(s, UN_STRESS_SHARES, shares, (void *)(uintptr_t)s);
 }
 
 /* ---- what is near ---- */
@@ -150,13 +150,16 @@ void un_stress_spread(un_stress_grid *s, uint8_t *scratch)
     uint8_t *from = s->near, *to = scratch;
     for (int a = 0; a < s->g->dim; a++) {
         spread_args args = {to, from, s->g->stride[a], s->g->cell_count};
-        un_parallel_for(s->v->ctx, s->g->cell_count, un_block_grain(s->g->cell_count), spread,
-                        &args);
+        int32_t wide = a < s->g->dim - 1 ? UN_STRESS_SHARES : UN_STRESS_KINDS;
+        un_parallel_part(s->v->ctx, un_grid_own_cells(s->g, wide), un_block_grain(s->g->cell_count),
+                         spread, &args);
         uint8_t *last = from;
         from = to;
         to = last;
     }
-    if (from != s->near) memcpy(s->near, from, (size_t)s->g->cell_count);
+    un_part known = un_grid_own_cells(s->g, UN_STRESS_KINDS);
+    if (from != s->near)
+        memcpy(s->near + known.begin, from + known.begin, (size_t)(known.end - known.begin));
 }
 
 /* ---- sums of parts ---- */

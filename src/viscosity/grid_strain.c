@@ -184,13 +184,12 @@ static void find_emitters(void *arg, int64_t begin, int64_t end)
 void un_stress_find_kinds(const un_stress_grid *s)
 {
     const un_scene_def *def = &s->in->walls->scene->def;
-    int64_t rows = (int64_t)s->g->n[1] * s->g->n[2];
     bool emits = false;
     for (int32_t i = 0; i < def->source_count; i++)
         emits |= def->sources[i].kind == UN_SOURCE_EMITTER &&
                  un_source_active(&def->sources[i], s->in->time);
-    un_parallel_for(s->v->ctx, rows, 16, find_kinds, (void *)(uintptr_t)s);
-    if (emits) un_parallel_for(s->v->ctx, rows, 16, find_emitters, (void *)(uintptr_t)s);
+    un_stress_over_rows(s, UN_STRESS_KINDS, find_kinds, (void *)(uintptr_t)s);
+    if (emits) un_stress_over_rows(s, UN_STRESS_KINDS, find_emitters, (void *)(uintptr_t)s);
 }
 
 double un_stress_held(const un_stress_grid *s, int axis, const int32_t at[3])

@@ -82,11 +82,7 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
         int32_t at[3];
         double force[3] = {0};
         un_strain e;
-        if (c >= s->g->cell_count) {
-            int32_t n = (int32_t)(c - s->g->cell_count);
-            s->v->b[r] = un_add(s->v->b[r], un_stress_body_push(s, n / 2, n % 2, p));
-            continue;
-        }
+        if (c >= s->g->cell_count) continue;
         un_stress_at(s->g, c, at);
         for (int a = 0; a < s->g->dim; a++)
             for (int side = 0; side < 2 && s->solved[c] >> a & 1; side++) {
@@ -100,10 +96,13 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void push(args *k)
+static un_status push(args *k)
 {
-    un_viscosity *v = k->s->v;
-    un_parallel_for(v->ctx, v->matrix.n, un_block_grain(v->matrix.n), push_rows, k);
+    double *step = k->keep->step;
+    UN_TRY(un_grid_share(k->s->g, &(un_layered){step, sizeof *step}, 1, 1));
+    un_stress_over_unknowns(k->s, push_rows, k);
+    un_stress_push_bodies(k->s, step);
+    return UN_OK;
 }
 
 un_status un_grid_volume_begin(un_grid_volume *keep, un_arena *arena, const un_stress_grid *s)
@@ -115,23 +114,22 @@ un_status un_grid_volume_begin(un_grid_volume *keep, un_arena *arena, const un_s
         .step = un_arena_alloc(arena, cells, sizeof *keep->step),
     };
     if (!keep->divergence || !keep->step) return UN_ERROR_MEMORY;
-    un_parallel_for(s->v->ctx, s->g->cell_count, un_block_grain(s->g->cell_count), first_step, &k);
-    if (s->in->p) push(&k);
-    return UN_OK;
+    un_stress_over_cells(s, first_step, &k);
+    return s->in->p ? push(&k) : UN_OK;
 }
 
 double un_grid_volume_error(un_grid_volume *keep, const un_stress_grid *s)
 {
     args k = {.keep = keep, .s = s};
     double sums[2];
-    un_parallel_sums(s->v->ctx, s->g->cell_count, 2, look_at_cells, &k, sums);
+    un_stress_sums(s, 2, look_at_cells, &k, sums);
     return sums[0] > 0 ? sqrt(sums[1] / sums[0]) : 0;
 }
 
-void un_grid_volume_push(un_grid_volume *keep, const un_stress_grid *s)
+un_status un_grid_volume_push(un_grid_volume *keep, const un_stress_grid *s)
 {
     args k = {.keep = keep, .s = s};
     un_viscous_chebyshev(&keep->rho, &k.old, &k.new);
-    un_parallel_for(s->v->ctx, s->g->cell_count, un_block_grain(s->g->cell_count), next_step, &k);
-    push(&k);
+    un_stress_over_cells(s, next_step, &k);
+    return push(&k);
 }

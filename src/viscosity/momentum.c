@@ -33,6 +33,6 @@ un_vec3 un_viscosity_left_over(const un_viscosity *v, int64_t bodies)
 {
     sum_args a = {v, bodies};
     double sums[3];
-    un_parallel_sums(v->ctx, v->matrix.n, 3, sum_left_over, &a, sums);
+    un_viscosity_sums(v, 3, sum_left_over, &a, sums);
     return un_v3(sums[0], sums[1], sums[2]);
 }

@@ -57,14 +57,17 @@ void un_viscous_free_row(const un_viscous_walls *walls, int64_t node_count, int6
 typedef struct un_viscosity {
     un_context *ctx;
     un_block_solver *solver;
-    int32_t *index; /* at nodes: the unknown's number, -1 none */
-    int32_t *node;  /* of each unknown */
+    int32_t *index;  /* at nodes: the unknown's number, -1 none */
+    int32_t *node;   /* of each unknown */
+    uint8_t *solved; /* on the grid, at cells, by bit: its lower faces that are solved for */
     un_block_csr matrix;
+    un_range rows; /* of this rank; all, where ranks do not share the system */
+    bool shared;
     un_vec3 *b, *x, *place;
     double *mass;            /* of unknowns, kg */
     double (*free)[9];       /* of unknowns, if nodes slide */
     double (*stress)[16][9]; /* by shape of tets: integral of grad N_i . stress of N_j, edge 1 */
-    size_t capacity[10], capacity_free;
+    size_t capacity[10], capacity_free, capacity_solved;
 } un_viscosity;
 
 un_status un_viscosity_create(un_context *ctx, un_viscosity **viscosity);
@@ -145,7 +148,8 @@ typedef struct un_viscous_grid {
     double *p;         /* at cells, Pa: the guess, then the result; NULL: starts from zero */
     bool laplacian;    /* as in un_viscous_def */
 } un_viscous_grid;
-/* (M + dt K) u_new = M u. */
+/* (M + dt K) u_new = M u. Ranks share it by the slabs of the grid: each knows fields in its own,
+ * and gets u in the layer beside it, too. */
 un_status un_viscosity_solve_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, un_viscous_report *report);
 /* After the projection that follows: faces around the liquid whose velocity was solved for and that
@@ -154,7 +158,7 @@ void un_viscosity_mark_grid(const un_viscosity *viscosity, const un_grid *grid,
                             uint8_t *const known[3]);
 /* Faces in walls that viscous liquid sticks to take the velocity that makes it the wall's at the
  * wall, for particles nearby: after the solve. u: after extrapolation; other: a second field, or
- * NULL. */
+ * NULL. Several ranks know both in the layer beside their slabs. */
 un_status un_viscosity_stick_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, double *const u[3],
                                   double *const other[3]);

@@ -243,6 +243,9 @@ same_run deep band
 # surface tension and bodies; viscous liquid that differs from place to place
 on_ranks afloat 2
 on_ranks honey 3
+on 3 run honey.lua -o sticky --threads 1 --frames 1 || complain "some honey: $(cat out.txt)"
+on 2 run honey.lua -o sticky --threads 1 --resume || complain "2 ranks go on: $(cat out.txt)"
+same_run honey sticky
 # the adaptive method, and its checkpoint of 2 ranks goes on with 5 and alone
 on_ranks splash 3
 awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 1000 || copies < 10000 }' \
