@@ -27,7 +27,7 @@
  * - The liquid may keep its volume by a pressure in the same solve (volume.c).
  * - A node has no equation if none of the liquid around it is viscous: water costs nothing.
  *
- * Over ranks each finds the rows of its own nodes, and solves the system of all (nodes_ranks.c). */
+ * Over ranks each finds the rows of its own nodes (nodes_ranks.c). */
 #include "viscosity/nodes.h"
 
 /* Tets with less than this share of liquid count as empty: their nodes would have almost no
@@ -355,10 +355,16 @@ static un_status need_rows(un_stress_nodes *s)
     return UN_OK;
 }
 
+static un_status start_rows(un_viscosity *v)
+{
+    static const char what[] = "nodes of viscous liquid";
+    if (v->shared) return un_rows_start_own(v->ctx, v->matrix.row, v->rows, what);
+    return un_rows_start(v->ctx, v->matrix.row, v->matrix.n, what);
+}
+
 static un_status need_entries(un_viscosity *v)
 {
     un_block_csr *m = &v->matrix;
-    UN_TRY(un_rows_start(v->ctx, m->row, m->n, "nodes of viscous liquid"));
     NEED(v, m->col, 6, m->row[m->n]);
     NEED(v, m->val, 7, m->row[m->n]);
     return UN_OK;
@@ -367,16 +373,16 @@ static un_status need_entries(un_viscosity *v)
 static un_status assemble(un_stress_nodes *s, un_arena *arena)
 {
     un_viscosity *v = s->v;
-    un_part own = un_viscous_own_rows(s);
+    un_part own = un_viscosity_rows(v);
     int64_t grain = un_block_grain(v->matrix.n);
     UN_TRY(un_tets_agree(s->mesh, need_rows(s)));
     un_parallel_part(v->ctx, own, grain, count_entries, s);
     UN_TRY(un_dragged_count(s, arena));
-    UN_TRY(un_viscous_join_counts(s));
+    UN_TRY(start_rows(v));
     UN_TRY(un_tets_agree(s->mesh, need_entries(v)));
     un_parallel_part(v->ctx, own, grain, fill_rows, s);
     un_dragged_fill(s);
-    return un_viscous_join_rows(s, has_free(s));
+    return UN_OK;
 }
 
 static un_status begin(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
@@ -405,7 +411,7 @@ static un_status solve_once(un_stress_nodes *s, double tolerance, un_viscous_rep
     UN_TRY(un_tets_agree(s->mesh, un_viscosity_round(v, has_free(s), tolerance,
                                                      s->in->iteration_limit, &report->solve)));
     if (!report->solve.finite) return UN_OK;
-    un_parallel_part(v->ctx, un_viscous_own_rows(s), un_block_grain(v->matrix.n), store, s);
+    un_parallel_part(v->ctx, un_viscosity_rows(v), un_block_grain(v->matrix.n), store, s);
     un_dragged_store(s);
     return un_viscous_share_velocities(s);
 }

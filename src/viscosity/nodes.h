@@ -13,7 +13,6 @@ typedef struct un_stress_nodes {
     float *share;  /* at tets: of liquid in open space */
     float *whole;  /* at tets: of liquid, in walls that it sticks to as well */
     double *mass;  /* at nodes */
-    un_range rows; /* this rank's, of all; on one rank all */
     un_dragged *dragged;
     int32_t dragged_count,
         *number;     /* number: by the scene's body, -1: none; NULL: there are none */
@@ -35,16 +34,8 @@ const double (*un_stress_of(const un_stress_nodes *s, int32_t t, int i, double (
 un_status un_viscous_share_unknowns(un_stress_nodes *s);
 /* Numbers the rows; on one rank too. */
 un_status un_viscous_number(un_stress_nodes *s, int64_t places);
-/* Numbers of entries of own rows, whole rows, right-hand sides: of all ranks, to all. */
-un_status un_viscous_join_counts(const un_stress_nodes *s);
-un_status un_viscous_join_rows(const un_stress_nodes *s, bool has_free);
-un_status un_viscous_join_sides(const un_stress_nodes *s);
 /* Velocities at ghosts. */
 un_status un_viscous_share_velocities(const un_stress_nodes *s);
-static inline un_part un_viscous_own_rows(const un_stress_nodes *s)
-{
-    return (un_part){s->rows.begin, s->rows.end};
-}
 
 /* ---- bodies that the liquid moves (nodes_bodies.c) ---- */
 

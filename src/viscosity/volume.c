@@ -181,11 +181,10 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status push(args *s)
+static void push(args *s)
 {
-    un_parallel_part(s->v->ctx, un_viscous_own_rows(s->stress), un_block_grain(s->v->matrix.n),
-                     push_rows, s);
-    return un_viscous_join_sides(s->stress);
+    un_parallel_part(s->v->ctx, un_viscosity_rows(s->v), un_block_grain(s->v->matrix.n), push_rows,
+                     s);
 }
 
 static un_status share_step(const args *s)
@@ -214,7 +213,8 @@ un_status un_viscous_volume_begin(un_viscous_volume *keep, un_arena *arena,
     UN_TRY(share_step(&s));
     if (!in->p) return UN_OK;
     un_parallel_for(v->ctx, nodes, 16384, keep_guess, &s);
-    return push(&s);
+    push(&s);
+    return UN_OK;
 }
 
 double un_viscous_volume_error(un_viscous_volume *keep, const un_stress_nodes *stress)
@@ -256,5 +256,6 @@ un_status un_viscous_volume_push(un_viscous_volume *keep, const un_stress_nodes 
     un_viscous_chebyshev(&keep->rho, &s.old, &s.new);
     un_parallel_for(v->ctx, in->mesh->node_count, 16384, next_step, &s);
     UN_TRY(share_step(&s));
-    return push(&s);
+    push(&s);
+    return UN_OK;
 }
