@@ -25,8 +25,9 @@ const float *un_adaptive_depth(const void *state)
 
 un_status un_adaptive_surface(void *state, un_trimesh *mesh)
 {
-    un_adaptive *a = un_adaptive_shown(state);
+    un_adaptive *a = state;
     const un_scene_def *def = a->core.def;
+    const un_particle_share *share = a->markers.share;
     un_hulls_report report;
     un_arena_free(&a->core.arena); /* the surface takes more than a step */
     un_hull_mesher mesher = {.particles = &a->markers.particles,
@@ -38,8 +39,14 @@ un_status un_adaptive_surface(void *state, un_trimesh *mesh)
                              .resolution = def->detail.surface,
                              .smoothing = a->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING,
                              .bytes_max = un_adaptive_surface_bytes(a)};
+    if (share) {
+        mesher.shared = true;
+        mesher.own = un_markers_own(&a->markers);
+        mesher.range = share->own;
+    }
     UN_TRY(un_surface_mesh_hulls(a->core.ctx, mesh, &mesher, &report));
-    if (report.resolution < def->detail.surface && !a->surface_coarsened)
+    bool warn = report.resolution < def->detail.surface && !a->surface_coarsened;
+    if (warn && un_rank(a->core.ctx) == 0)
         un_log(a->core.ctx, UN_LOG_WARNING,
                "step %d: the output surface is made at %d instead of %d to stay inside the budget "
                "of memory",

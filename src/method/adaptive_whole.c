@@ -1,6 +1,6 @@
 /* What methods with particles on graded tets show on several ranks. Particles and checkpoints pass
- * through rank 0 a window at a time. For all else rank 0 makes a state of its own, as from a
- * checkpoint: it then needs the memory of one rank. */
+ * through rank 0 a window at a time, and all make the surface together. For cells, and some probes,
+ * rank 0 makes a state of its own, as from a checkpoint: it then needs the memory of one rank. */
 #include "method/adaptive.h"
 
 /* ---- windows ---- */
@@ -164,7 +164,6 @@ static un_status load_whole(un_adaptive *a, const un_state *all)
     if (!whole) return UN_ERROR_MEMORY;
     a->ranks.whole = whole;
     UN_TRY(un_adaptive_begin(whole, a->core.ctx, a->core.scene));
-    whole->surface_coarsened = a->surface_coarsened;
     return un_adaptive_load(whole, all);
 }
 

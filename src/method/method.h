@@ -59,8 +59,9 @@ typedef enum un_show {
     UN_SHOW_VELOCITY = 4,
     UN_SHOW_PARTICLES = 8,
     UN_SHOW_ALL = 15,
-    UN_SHOW_STATE = 16, /* for save */
-    UN_SHOW_PROBES = 32 /* only the scene's own probes will be asked for, of what else is said */
+    UN_SHOW_STATE = 16,  /* for save */
+    UN_SHOW_PROBES = 32, /* only the scene's own probes will be asked for, of what else is said */
+    UN_SHOW_SURFACE = 64 /* the output surface */
 } un_show;
 
 /* Reads a checkpoint, or what a sieve keeps of it. */
@@ -86,7 +87,8 @@ typedef struct un_method {
     const un_particles *(*particles)(const void *state);
     /* The level set at the particles, m, which re-meshing needs. May be NULL. */
     const float *(*depth)(const void *state);
-    /* The output surface: closed, with normals and velocities. */
+    /* The output surface: closed, with normals and velocities. On several ranks, called by all:
+     * rank 0 gets it, the others an empty mesh. */
     un_status (*surface)(void *state, un_trimesh *mesh);
     /* Instead of `fill`: a state to make the surface of saved particles with. NULL: that needs no
      * state. */
@@ -103,9 +105,9 @@ typedef struct un_method {
      * step. */
     un_status (*save)(const void *state, un_state *out);
     /* On several ranks, called by all: brings to rank 0, until the next step, what its particles,
-     * surface, cells and probe show, and the hash of save; only rank 0 calls those, and all call
-     * save, whose arrays are fetched while rank 0 writes. what: a sum of un_show. NULL: it runs on
-     * one rank only. */
+     * surface, cells and probe show, and the hash of save; only rank 0 calls those but surface, and
+     * all call save, whose arrays are fetched while rank 0 writes. what: a sum of un_show. NULL: it
+     * runs on one rank only. */
     un_status (*gather)(void *state, unsigned what);
     /* On several ranks, called by all: its particles, until the next step. */
     un_status (*stream)(void *state, un_particle_stream *stream);

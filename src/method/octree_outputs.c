@@ -97,22 +97,27 @@ un_status un_octree_surface(void *state, un_trimesh *mesh)
 {
     un_octree_flip *s = state;
     const un_scene_def *def = s->core.def;
+    bool first = un_rank(s->core.ctx) == 0;
     un_hulls_report report;
     un_arena_free(&s->core.arena); /* the surface takes more than a step */
-    if (s->tree.dim == 2) return flat_surface(s, mesh);
+    if (s->tree.dim == 2) return first || !s->ranks.any ? flat_surface(s, mesh) : UN_OK;
     double memory = def->budget.memory, room = memory - UN_OCTREE_FIXED_BYTES - state_bytes(s);
-    const un_markers *shown = un_octree_shown(s);
-    un_hull_mesher mesher = {.particles = &shown->particles,
-                             .radius = shown->radius,
-                             .depth = shown->depth,
+    un_hull_mesher mesher = {.particles = &s->markers.particles,
+                             .radius = s->markers.radius,
+                             .depth = s->markers.depth,
                              .walls = s->core.walls,
                              .size = def->domain.size,
                              .coarsest = def->detail.coarsest,
                              .resolution = def->detail.surface,
                              .smoothing = UN_SMOOTHING,
                              .bytes_max = memory > 0 ? fmax(room, SURFACE_LEAST * memory) : 0};
+    if (s->ranks.any) {
+        mesher.shared = true;
+        mesher.own = (un_part){0, s->markers.particles.count};
+        mesher.range = s->ranks.particles.own;
+    }
     UN_TRY(un_surface_mesh_hulls(s->core.ctx, mesh, &mesher, &report));
-    if (report.resolution < def->detail.surface && !s->surface_coarsened)
+    if (report.resolution < def->detail.surface && !s->surface_coarsened && first)
         un_log(s->core.ctx, UN_LOG_WARNING,
                "step %d: the output surface is made at %d instead of %d to stay inside the budget "
                "of memory",

@@ -1,6 +1,6 @@
 /* What method `octree` shows on several ranks. Particles and checkpoints pass through rank 0 a
- * window at a time. For surfaces, and probes of particles, rank 0 gets all particles; what is at
- * leaves every rank has. */
+ * window at a time. For probes of particles, and surfaces in 2D, rank 0 gets all particles; what is
+ * at leaves every rank has. In 3D all make the surface together. */
 #include "method/octree.h"
 
 /* ---- windows ---- */
@@ -123,7 +123,8 @@ un_status un_octree_gather_ranks(void *state, unsigned what)
     int64_t count = un_octree_particle_count(s);
     un_particles none = {0};
     bool first = un_rank(ctx) == 0;
-    if (!s->ranks.any || !(what & UN_SHOW_PARTICLES)) return UN_OK;
+    bool flat = what & UN_SHOW_SURFACE && s->tree.dim == 2;
+    if (!s->ranks.any || !(what & UN_SHOW_PARTICLES || flat)) return UN_OK;
     if (un_ranks_max(ctx, s->ranks.whole != NULL) > 0) return UN_OK;
     UN_TRY(un_ranks_agree(ctx, first ? make_whole(s, count) : UN_OK));
     un_markers *whole = s->ranks.whole;

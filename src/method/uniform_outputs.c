@@ -20,6 +20,7 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
 {
     un_uniform *s = state;
     const un_bins *bins;
+    if (s->ranks.slabs && un_rank(s->core.ctx) > 0) return UN_OK; /* rank 0 makes it alone */
     UN_TRY(un_uniform_whole_bins(s, &bins));
     un_arena_free(&s->core.arena); /* the surface has one of its own */
     un_slabs *slabs = s->core.grid.slabs;

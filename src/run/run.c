@@ -88,7 +88,7 @@ static unsigned frame_shows(const un_loop *l)
     for (int32_t i = 0; i < l->def->probe_count; i++) /* watch_fronts */
         if (l->def->probes[i].kind == UN_PROBE_FRONT) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
     if (l->def->output.mesh) what |= UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY;
-    return l->def->output.surface ? what | UN_SHOW_ALL : what;
+    return l->def->output.surface ? what | UN_SHOW_SURFACE : what;
 }
 
 /* Of all ranks, rank 0 knows whether to stop and whether a checkpoint is due. */
@@ -102,21 +102,28 @@ static void decide(un_loop *l, bool *stop, bool *save)
 
 /* ---- frames ---- */
 
+/* Of several ranks, which all call this, rank 0 gets it. */
+static un_status make_surface(un_loop *l, un_trimesh *mesh)
+{
+    double clock = un_seconds();
+    *mesh = (un_trimesh){0};
+    un_status status = l->method->surface(l->state, mesh);
+    if (status == UN_ERROR_MEMORY && un_loop_make_room(l) == UN_OK) {
+        un_state_free(&l->before);
+        status = l->method->surface(l->state, mesh);
+    }
+    l->stage_seconds[l->stage_count - 3] += un_seconds() - clock;
+    return status;
+}
+
 static un_status write_surface(un_loop *l, int32_t frame)
 {
     char path[UN_PATH_MAX];
+    un_trimesh mesh;
+    UN_TRY(make_surface(l, &mesh));
     double clock = un_seconds();
-    un_trimesh mesh = {0};
-    un_status status = l->method->surface(l->state, &mesh);
-    if (status == UN_ERROR_MEMORY && un_loop_make_room(l) == UN_OK) {
-        un_state_free(&l->before);
-        status = l->method->surface(l->state, &mesh);
-    }
-    UN_TRY(status);
-    l->stage_seconds[l->stage_count - 3] += un_seconds() - clock;
-    clock = un_seconds();
     un_loop_path(path, l, "frames/%04d/surface.ply", frame);
-    status = un_output_surface(l->ctx, path, &mesh);
+    un_status status = un_output_surface(l->ctx, path, &mesh);
     if (status == UN_OK) {
         un_loop_path(path, l, "frames/%04d/surface.vtp", frame);
         status = un_output_surface_vtp(l->ctx, path, &mesh);
@@ -204,6 +211,8 @@ static un_status write_frame(un_loop *l, int32_t frame)
     char path[UN_PATH_MAX];
     UN_TRY(un_loop_gather(l, frame_shows(l)));
     if (!l->writes) {
+        un_trimesh none;
+        if (l->def->output.surface) UN_TRY(make_surface(l, &none));
         if (shows_particles(l)) UN_TRY(write_stream(l, NULL));
         l->frame = frame;
         l->between = false;

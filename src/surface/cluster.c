@@ -16,10 +16,46 @@
 
 /* ---- which vertices belong together ---- */
 
+int32_t un_cut_nearest(const un_cut *cut, int32_t v, un_vec3 x)
+{
+    const un_tets *mesh = cut->mesh;
+    int32_t a = cut->from[v], b = cut->to[v];
+    if (un_cut_sides(mesh, a) & un_cut_sides(mesh, b)) return -1;
+    un_vec3 from_a = un_sub(x, mesh->x[a]), from_b = un_sub(x, mesh->x[b]);
+    return un_dot(from_a, from_a) < un_dot(from_b, from_b) ? a : b;
+}
+
+static void join(int32_t *of, int32_t *first, int32_t v)
+{
+    if (*first < 0) *first = v;
+    of[v] = *first;
+}
+
+static un_status clusters_ranks(un_context *ctx, un_arena *arena, const un_cut *cut,
+                                int32_t vertex_count, int32_t **same)
+{
+    uint32_t *nearest;
+    int64_t nodes = cut->mesh->share->nodes.total;
+    UN_TRY(un_cut_gather_nearest(ctx, arena, cut, &nearest));
+    if (un_rank(ctx) > 0) return UN_OK;
+    int32_t *of = un_arena_alloc(arena, (size_t)vertex_count + 1, sizeof *of), *first;
+    if (!of) return UN_ERROR_MEMORY;
+    *same = of;
+    UN_ALLOC(ctx, first, nodes + 1);
+    for (int64_t n = 0; n < nodes; n++) first[n] = -1;
+    for (int32_t v = 0; v < vertex_count; v++) {
+        of[v] = v;
+        if (v < cut->vertex_count && nearest[v] <= INT32_MAX) join(of, &first[nearest[v]], v);
+    }
+    un_free(ctx, first);
+    return UN_OK;
+}
+
 un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, int32_t vertex_count,
                           int32_t **same)
 {
-    const un_tets *mesh = cut->mesh;
+    if (cut->mesh->share)
+        return un_ranks_agree(ctx, clusters_ranks(ctx, arena, cut, vertex_count, same));
     int32_t *of = un_arena_alloc(arena, (size_t)vertex_count + 1, sizeof *of), *first;
     if (!of) return UN_ERROR_MEMORY;
     *same = of;
@@ -28,14 +64,8 @@ un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, i
     for (int32_t v = 0; v < vertex_count; v++) {
         of[v] = v;
         /* vertices in a side of the brick are not merged */
-        if (v >= cut->vertex_count) continue;
-        int32_t a = cut->from[v], b = cut->to[v];
-        if (un_cut_sides(mesh, a) & un_cut_sides(mesh, b)) continue;
-        un_vec3 from_a = un_sub(cut->x[v], mesh->x[a]), from_b = un_sub(cut->x[v], mesh->x[b]);
-        bool nearer_a = un_dot(from_a, from_a) < un_dot(from_b, from_b);
-        int32_t *stands = &first[cut->place[nearer_a ? a : b]];
-        if (*stands < 0) *stands = v;
-        of[v] = *stands;
+        int32_t node = v < cut->vertex_count ? un_cut_nearest(cut, v, cut->x[v]) : -1;
+        if (node >= 0) join(of, &first[cut->place[node]], v);
     }
     un_free(ctx, first);
     return UN_OK;

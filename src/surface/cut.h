@@ -55,6 +55,15 @@ un_status un_cut_triangulate(un_context *ctx, un_arena *arena, un_cut *cut);
 /* The same in two steps, between which the caller makes room for triangle_count of them. */
 void un_cut_count_triangles(un_context *ctx, un_cut *cut);
 void un_cut_write_triangles(un_context *ctx, un_cut *cut);
+/* For an output surface over ranks (cut_ranks.c): x becomes that of all ranks' vertices, numbered
+ * as on one, and `same` tells the number there of a vertex here; first, from and to stay this
+ * rank's, and of the tets its own remain. */
+un_status un_cut_unite(un_context *ctx, un_arena *arena, un_cut *cut);
+/* Vertices on edges whose lesser node is this rank's own. */
+static inline un_part un_cut_own_vertices(const un_cut *cut)
+{
+    return (un_part){cut->first[cut->own.begin], cut->first[cut->own.end]};
+}
 /* The vertex on the edge between two mesh nodes of different sign. */
 static inline int32_t un_cut_vertex(const un_cut *cut, int32_t a, int32_t b)
 {
@@ -83,13 +92,20 @@ static inline uint8_t un_cut_sides(const un_tets *mesh, int32_t n)
 }
 
 /* The cut's triangles with caps in the brick's boundary, as a mesh (marching.c); `triangle` will be
- * the mesh's own. */
+ * the mesh's own. Over ranks, rank 0 gets the mesh of all, and the cut's vertices are united. */
 un_status un_cut_contour(un_context *ctx, un_arena *arena, un_cut *cut, un_trimesh *surface);
 /* Groups vertices of the cut's mesh that are nearer to the same node than to the other ends of
  * their edges, in the form that un_surface_merge takes; the list comes from the arena
- * (cluster.c). */
+ * (cluster.c). Over ranks, after un_cut_contour, and rank 0 gets it. */
 un_status un_cut_clusters(un_context *ctx, un_arena *arena, const un_cut *cut, int32_t vertex_count,
                           int32_t **same);
+/* The nearer end of the edge of vertex v, which is at x; -1: the vertex lies in a side of the
+ * brick. */
+int32_t un_cut_nearest(const un_cut *cut, int32_t v, un_vec3 x);
+/* Over ranks: those ends of all vertices to rank 0, numbered as on one rank, above INT32_MAX for
+ * none (cut_ranks.c). */
+un_status un_cut_gather_nearest(un_context *ctx, un_arena *arena, const un_cut *cut,
+                                uint32_t **all);
 /* Keeps vertices at least `hair` of an edge off its ends. */
 void un_cut_keep_off(un_context *ctx, un_cut *cut, double hair);
 /* The distance of every node to the cut's triangles, with the sign of the node (tet_distance.c).

@@ -25,24 +25,50 @@
 #define SLOPE_MIN 0.15
 #define NODE_GRAIN 512
 
+/* What is known at nodes. */
+typedef struct nodes {
+    const un_vec3 *x;
+    const uint8_t *level;
+    float *value;      /* hull distance, or a lower bound in the air */
+    float (*slope)[3]; /* its gradient; zero where unknown */
+    float *phi;
+    float *solid; /* distance to solids; NULL: there are none */
+} nodes;
+
+/* An edge between air and liquid, with what is known at its ends. */
+typedef struct cut_edge {
+    un_vec3 air, liquid;
+    float value, slope[3]; /* in the air */
+    float air_solid, liquid_solid;
+} cut_edge;
+
 typedef struct level_set {
+    un_context *ctx;
+    un_arena *arena;
     const un_hulls *hulls;
     const un_tets *mesh;
     const un_groups *groups;
     un_boxes balls; /* over the groups: boxes of their balls */
     un_cut *cut;
-    float *value;      /* at nodes: hull distance, or a lower bound in the air */
-    float (*slope)[3]; /* its gradient; zero where unknown */
-    float *phi;
+    nodes at;   /* the mesh's nodes */
+    nodes line; /* nodes along the curve, the same ones; over ranks, those of whole blocks */
+    int64_t line_count;
+    un_blocks blocks;      /* over ranks: of the line */
+    const cut_edge *edges; /* over ranks: those of whole blocks; NULL: ask the cut */
+    un_vec3 *crossing;     /* by edge */
     float *ball;
     const float *radius, *depth;
     const un_walls *walls; /* NULL: no solids */
-    float *solid;          /* at nodes: distance to solids; NULL: there are none */
     double gap;
     const un_tet_graph *graph;
     uint8_t *air, *mark; /* at nodes */
     int32_t *narrow;     /* nodes in narrow air */
 } level_set;
+
+static un_status agree(const level_set *s, un_status status)
+{
+    return un_tets_agree(s->mesh, status);
+}
 
 /* ---- spheres ---- */
 
@@ -138,17 +164,18 @@ typedef struct bunch {
 static void ask_bunch(level_set *s, bunch *b)
 {
     if (b->count == 0) return;
+    const nodes *at = &s->line;
     un_hulls_gather(s->hulls, b->box, b->reach, &b->local);
     for (int32_t i = 0; i < b->count; i++) {
         int32_t n = b->node[i];
         un_vec3 slope;
-        double band = BAND * un_octree_size(s->mesh->tree, s->mesh->node_level[n]);
-        double value = un_hull_local_distance(&b->local, s->mesh->x[n], band, &slope);
-        s->slope[n][0] = (float)slope.x;
-        s->slope[n][1] = (float)slope.y;
-        s->slope[n][2] = (float)slope.z;
-        s->value[n] = (float)value;
-        if (value >= 0) s->phi[n] = 1;
+        double band = BAND * un_octree_size(s->mesh->tree, at->level[n]);
+        double value = un_hull_local_distance(&b->local, at->x[n], band, &slope);
+        at->slope[n][0] = (float)slope.x;
+        at->slope[n][1] = (float)slope.y;
+        at->slope[n][2] = (float)slope.z;
+        at->value[n] = (float)value;
+        if (value >= 0) at->phi[n] = 1;
     }
     b->count = 0;
 }
@@ -174,22 +201,22 @@ static bool add_to_bunch(bunch *b, int32_t n, un_vec3 x, double h)
 static void find_signs(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
-    const un_tets *mesh = s->mesh;
+    const nodes *at = &s->line;
     bunch b;
     b.count = 0;
     int64_t ball = -1;
     for (int64_t n = begin; n < end; n++) {
-        un_vec3 x = mesh->x[n];
-        s->value[n] = -INFINITY;
-        s->phi[n] = -1;
-        s->slope[n][0] = s->slope[n][1] = s->slope[n][2] = 0;
+        un_vec3 x = at->x[n];
+        at->value[n] = -INFINITY;
+        at->phi[n] = -1;
+        at->slope[n][0] = at->slope[n][1] = at->slope[n][2] = 0;
         if (ball >= 0 && in_ball(s, ball, x)) continue; /* in the same ball as the last node */
         int64_t found = ball_at(s, x);
         if (found >= 0) {
             ball = found;
             continue;
         }
-        double h = un_octree_size(mesh->tree, mesh->node_level[n]);
+        double h = un_octree_size(s->mesh->tree, at->level[n]);
         if (add_to_bunch(&b, (int32_t)n, x, h)) continue;
         ask_bunch(s, &b);
         add_to_bunch(&b, (int32_t)n, x, h);
@@ -222,10 +249,10 @@ static void find_narrow(void *arg, int64_t begin, int64_t end)
     level_set *s = arg;
     for (int64_t n = begin; n < end; n++) {
         bool narrow = false;
-        if (s->phi[n] >= 0 &&
-            s->value[n] < BAND * un_octree_size(s->mesh->tree, s->mesh->node_level[n]))
-            narrow = s->value[n] < s->gap * longest_edge(s, (int32_t)n);
-        s->air[n] = s->phi[n] < 0 ? SOLID : narrow ? NARROW : OPEN;
+        float value = s->at.value[n];
+        if (s->at.phi[n] >= 0 && value < BAND * un_octree_size(s->mesh->tree, s->at.level[n]))
+            narrow = value < s->gap * longest_edge(s, (int32_t)n);
+        s->air[n] = s->at.phi[n] < 0 ? SOLID : narrow ? NARROW : OPEN;
         s->mark[n] = s->air[n] == NARROW;
     }
 }
@@ -252,22 +279,43 @@ static void set_opening(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) s->air[s->narrow[i]] = s->mark[s->narrow[i]];
 }
 
+static un_status share_air(const level_set *s)
+{
+    un_field field = {"air", s->air, NULL, 1};
+    return un_tets_share(s->mesh, &field, 1);
+}
+
+static un_status list_narrow(level_set *s, int32_t *count)
+{
+    un_part own = un_tets_own_nodes(s->mesh);
+    size_t room = (size_t)s->mesh->node_count + 1;
+    s->air = un_arena_alloc(s->arena, room, 1);
+    s->mark = un_arena_alloc(s->arena, room, 1);
+    if (!s->air || !s->mark) return UN_ERROR_MEMORY;
+    memset(s->mark, 0, (size_t)own.begin);
+    memset(s->mark + own.end, 0, room - (size_t)own.end);
+    un_parallel_part(s->ctx, own, NODE_GRAIN, find_narrow, s);
+    return un_cut_list(s->ctx, s->arena, s->mark, s->mesh->node_count, &s->narrow, count);
+}
+
 /* Fills gaps. Hulls of particles of different sizes leave gaps inside the liquid, and spheres do
  * not fill them all if depths are unknown or old. */
-static un_status fill_gaps(un_context *ctx, un_arena *arena, level_set *s)
+static un_status fill_gaps(level_set *s)
 {
-    int32_t count;
-    size_t nodes = (size_t)s->mesh->node_count + 1;
-    s->air = un_arena_alloc(arena, nodes, 1);
-    s->mark = un_arena_alloc(arena, nodes, 1);
-    if (!s->air || !s->mark) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, s->mesh->node_count, NODE_GRAIN, find_narrow, s);
-    UN_TRY(un_cut_list(ctx, arena, s->mark, s->mesh->node_count, &s->narrow, &count));
-    while (un_parallel_sum(ctx, count, find_opening, s) > 0)
+    un_context *ctx = s->ctx;
+    int32_t count = 0;
+    UN_TRY(agree(s, list_narrow(s, &count)));
+    for (;;) {
+        UN_TRY(share_air(s));
+        double opened = un_parallel_sum(ctx, count, find_opening, s);
+        if (s->mesh->share) opened = (double)un_ranks_total(ctx, (int64_t)opened);
+        if (!(opened > 0)) break;
         un_parallel_for(ctx, count, NODE_GRAIN, set_opening, s);
+    }
     for (int32_t i = 0; i < count; i++)
-        if (s->air[s->narrow[i]] == NARROW) s->phi[s->narrow[i]] = -1;
-    return UN_OK;
+        if (s->air[s->narrow[i]] == NARROW) s->at.phi[s->narrow[i]] = -1;
+    un_field field = {"phi", s->at.phi, NULL, sizeof *s->at.phi};
+    return un_tets_share(s->mesh, &field, 1);
 }
 
 /* ---- crossings ---- */
@@ -339,6 +387,7 @@ static double find_crossing(const ray *r, double d0, double slope)
 static void find_solids(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
+    const nodes *at = &s->line;
     const un_bodies *bodies = s->walls->bodies;
     un_vec3 x[NODE_GRAIN];
     double d[NODE_GRAIN];
@@ -346,102 +395,269 @@ static void find_solids(void *arg, int64_t begin, int64_t end)
     un_box3 bounds = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
     double far = 0;
     for (int64_t n = begin; n < end; n++) {
-        double h = un_octree_size(s->mesh->tree, s->mesh->node_level[n]);
-        s->solid[n] = INFINITY;
-        if (s->phi[n] >= 0 && s->value[n] > BAND * h) continue;
+        double h = un_octree_size(s->mesh->tree, at->level[n]);
+        at->solid[n] = INFINITY;
+        if (at->phi[n] >= 0 && at->value[n] > BAND * h) continue;
         node[count] = (int32_t)n;
-        x[count++] = s->mesh->x[n];
+        x[count++] = at->x[n];
         far = fmax(far, 2 * BAND * h);
-        bounds.min = un_min3(bounds.min, s->mesh->x[n]);
-        bounds.max = un_max3(bounds.max, s->mesh->x[n]);
+        bounds.min = un_min3(bounds.min, at->x[n]);
+        bounds.max = un_max3(bounds.max, at->x[n]);
     }
     if (count == 0) return;
     for (int32_t b = 0; b < bodies->count; b++) {
         if (!un_body_is_near(&bodies->body[b], bounds.min, bounds.max, far)) continue;
         un_body_distances(&bodies->body[b], x, count, d);
         for (int32_t i = 0; i < count; i++)
-            s->solid[node[i]] = fminf(s->solid[node[i]], (float)d[i]);
+            at->solid[node[i]] = fminf(at->solid[node[i]], (float)d[i]);
     }
     for (int32_t i = 0; i < count; i++)
-        if (!(s->solid[node[i]] > 0)) s->phi[node[i]] = 1;
+        if (!(at->solid[node[i]] > 0)) at->phi[node[i]] = 1;
 }
 
 /* ---- crossings of both ---- */
 
-static un_vec3 place_vertex(const level_set *s, const un_hull_local *local, int64_t v)
+static cut_edge find_edge(const level_set *s, int64_t v)
 {
+    if (s->edges) return s->edges[v];
     const un_cut *cut = s->cut;
+    const nodes *at = &s->at;
     int32_t a = cut->from[v], b = cut->to[v];
     if (cut->liquid[a]) a = cut->to[v], b = cut->from[v];
-    ray r = {.set = s, .local = local, .from = s->mesh->x[a]};
-    r.way = un_sub(s->mesh->x[b], r.from);
+    cut_edge e = {.air = at->x[a], .liquid = at->x[b], .value = at->value[a]};
+    memcpy(e.slope, at->slope[a], sizeof e.slope);
+    e.air_solid = at->solid ? at->solid[a] : INFINITY;
+    e.liquid_solid = at->solid ? at->solid[b] : INFINITY;
+    return e;
+}
+
+static un_vec3 place_vertex(const level_set *s, const un_hull_local *local, const cut_edge *e)
+{
+    ray r = {.set = s, .local = local, .from = e->air};
+    r.way = un_sub(e->liquid, r.from);
     r.length = un_length(r.way);
     double t = 0;
-    if (s->value[a] >= 0) {
-        const float *g = s->slope[a];
+    if (e->value >= 0) {
+        const float *g = e->slope;
         double slope = -(g[0] * r.way.x + g[1] * r.way.y + g[2] * r.way.z) / r.length;
-        t = find_crossing(&r, s->value[a], slope);
+        t = find_crossing(&r, e->value, slope);
     }
-    if (s->solid && s->solid[a] <= 0 && isfinite(s->solid[b]))
-        t = fmax(t, s->solid[a] / ((double)s->solid[a] - s->solid[b]));
+    if (e->air_solid <= 0 && isfinite(e->liquid_solid))
+        t = fmax(t, e->air_solid / ((double)e->air_solid - e->liquid_solid));
     /* from the nearer end, so that planes of nodes keep their coordinate */
-    return t < 0.5 ? ray_point(&r, t) : un_mad(s->mesh->x[b], r.way, t - 1);
+    return t < 0.5 ? ray_point(&r, t) : un_mad(e->liquid, r.way, t - 1);
 }
 
 /* Edges are sorted along the curve too. */
 static void find_crossings(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
-    un_cut *cut = s->cut;
     un_hull_local local;
+    cut_edge edge[2 * BUNCH_MAX];
     for (int64_t first = begin, last; first < end; first = last) {
         un_box3 box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
         for (last = first; last < end && last < first + 2 * BUNCH_MAX; last++) {
-            un_vec3 a = s->mesh->x[cut->from[last]], b = s->mesh->x[cut->to[last]];
+            cut_edge *e = &edge[last - first];
+            *e = find_edge(s, last);
+            un_vec3 a = e->air, b = e->liquid;
             un_box3 wider = {un_min3(box.min, un_min3(a, b)), un_max3(box.max, un_max3(a, b))};
-            un_vec3 size = un_sub(wider.max, wider.min), edge = un_sub(b, a);
-            double width = (BUNCH_WIDTH + 1) * un_length(edge);
+            un_vec3 size = un_sub(wider.max, wider.min);
+            double width = (BUNCH_WIDTH + 1) * un_length(un_sub(b, a));
             if (last > first && fmax(size.x, fmax(size.y, size.z)) > width) break;
             box = wider;
         }
         un_hulls_gather(s->hulls, box, 0, &local);
-        for (int64_t v = first; v < last; v++) cut->x[v] = place_vertex(s, &local, v);
+        for (int64_t v = first; v < last; v++)
+            s->crossing[v] = place_vertex(s, &local, &edge[v - first]);
     }
+}
+
+/* ---- over ranks ---- */
+
+/* Bunches begin anew in each block of a loop, and which nodes and edges are in one decides the last
+ * bits. So a rank takes whole blocks of one rank, with copies of what others have of them. */
+
+static un_status need_line(level_set *s)
+{
+    const un_tet_share *share = s->mesh->share;
+    size_t count = (size_t)s->line_count + 1, own = (size_t)(share->nodes.begin - s->blocks.begin);
+    size_t own_count = (size_t)(share->nodes.end - share->nodes.begin);
+    un_vec3 *x = un_arena_alloc(s->arena, count, sizeof *x);
+    uint8_t *level = un_arena_alloc(s->arena, count, 1);
+    s->line.value = un_arena_alloc(s->arena, count, sizeof *s->line.value);
+    s->line.slope = un_arena_alloc(s->arena, count, sizeof *s->line.slope);
+    s->line.phi = un_arena_alloc(s->arena, count, sizeof *s->line.phi);
+    if (s->walls) s->line.solid = un_arena_alloc(s->arena, count, sizeof *s->line.solid);
+    s->line.x = x;
+    s->line.level = level;
+    if (!x || !level || !s->line.value || !s->line.slope || !s->line.phi) return UN_ERROR_MEMORY;
+    if (s->walls && !s->line.solid) return UN_ERROR_MEMORY;
+    memcpy(x + own, s->mesh->x + share->node_begin, own_count * sizeof *x);
+    memcpy(level + own, s->mesh->node_level + share->node_begin, own_count);
+    return UN_OK;
+}
+
+static un_status begin_line(level_set *s)
+{
+    const un_tets *mesh = s->mesh;
+    s->line = s->at;
+    s->line_count = mesh->node_count;
+    if (!mesh->share) return UN_OK;
+    UN_TRY(un_blocks_create(s->ctx, &s->blocks, mesh->share->nodes, NODE_GRAIN));
+    s->line_count = s->blocks.end - s->blocks.begin;
+    UN_TRY(agree(s, need_line(s)));
+    un_field fields[] = {{"x", s->line.x, NULL, sizeof *s->line.x},
+                         {"level", s->line.level, NULL, 1}};
+    UN_TRY(un_blocks_share(&s->blocks, fields, 2));
+    for (int32_t n = 0; n < mesh->node_count; n++) s->at.phi[n] = 1, s->at.value[n] = INFINITY;
+    memset(s->at.slope, 0, (size_t)mesh->node_count * sizeof *s->at.slope);
+    return UN_OK;
+}
+
+/* Own nodes of the line, as an offset into it. */
+static void copy_own(const level_set *s, void *to, const void *line, size_t size)
+{
+    const un_tet_share *share = s->mesh->share;
+    memcpy((char *)to + (size_t)share->node_begin * size,
+           (const char *)line + (size_t)(share->nodes.begin - s->blocks.begin) * size,
+           (size_t)(share->nodes.end - share->nodes.begin) * size);
+}
+
+/* The line's signs and distances to own nodes and ghosts. */
+static un_status spread_signs(level_set *s)
+{
+    if (!s->mesh->share) return UN_OK;
+    copy_own(s, s->at.phi, s->line.phi, sizeof *s->at.phi);
+    copy_own(s, s->at.value, s->line.value, sizeof *s->at.value);
+    copy_own(s, s->at.slope, s->line.slope, sizeof *s->at.slope);
+    un_field fields[] = {{"phi", s->at.phi, NULL, sizeof *s->at.phi},
+                         {"value", s->at.value, NULL, sizeof *s->at.value},
+                         {"slope", s->at.slope, NULL, sizeof *s->at.slope}};
+    return un_tets_share(s->mesh, fields, 3);
+}
+
+static un_status need_solids(level_set *s)
+{
+    size_t count = (size_t)s->mesh->node_count;
+    s->at.solid = un_arena_alloc(s->arena, count + 1, sizeof *s->at.solid);
+    if (!s->at.solid) return UN_ERROR_MEMORY;
+    if (!s->mesh->share) s->line.solid = s->at.solid;
+    for (size_t n = 0; s->mesh->share && n < count; n++) s->at.solid[n] = INFINITY;
+    return UN_OK;
+}
+
+static un_status cut_solids(level_set *s)
+{
+    const un_tet_share *share = s->mesh->share;
+    UN_TRY(agree(s, need_solids(s)));
+    un_field phi = {"phi", s->line.phi, NULL, sizeof *s->line.phi};
+    if (share) {
+        memcpy(s->line.phi + (share->nodes.begin - s->blocks.begin), s->at.phi + share->node_begin,
+               (size_t)(share->nodes.end - share->nodes.begin) * sizeof *s->line.phi);
+        UN_TRY(un_blocks_share(&s->blocks, &phi, 1));
+    }
+    un_parallel_for(s->ctx, s->line_count, NODE_GRAIN, find_solids, s);
+    if (!share) return UN_OK;
+    copy_own(s, s->at.phi, s->line.phi, sizeof *s->at.phi);
+    copy_own(s, s->at.solid, s->line.solid, sizeof *s->at.solid);
+    un_field fields[] = {{"phi", s->at.phi, NULL, sizeof *s->at.phi},
+                         {"solid", s->at.solid, NULL, sizeof *s->at.solid}};
+    return un_tets_share(s->mesh, fields, 2);
+}
+
+static un_status need_edges(level_set *s, const un_blocks *b, un_part own)
+{
+    un_cut *cut = s->cut;
+    size_t count = (size_t)(b->end - b->begin) + 1;
+    cut_edge *edges = un_arena_alloc(s->arena, count, sizeof *edges);
+    s->crossing = un_arena_alloc(s->arena, count, sizeof *s->crossing);
+    if (!edges || !s->crossing) return UN_ERROR_MEMORY;
+    memset(edges, 0, count * sizeof *edges);
+    for (int64_t v = own.begin; v < own.end; v++)
+        edges[v - own.begin + b->own.begin - b->begin] = find_edge(s, v);
+    /* those of others come with their vertices */
+    for (int32_t v = 0; v < cut->vertex_count; v++) cut->x[v] = s->mesh->x[cut->from[v]];
+    s->edges = edges;
+    return UN_OK;
+}
+
+static un_status cross_ranks(level_set *s, un_blocks *b)
+{
+    un_cut *cut = s->cut;
+    un_part own = un_cut_own_vertices(cut);
+    un_range range = un_ranks_range(s->ctx, own.end - own.begin);
+    UN_TRY(un_blocks_create(s->ctx, b, range, NODE_GRAIN));
+    UN_TRY(agree(s, need_edges(s, b, own)));
+    un_field field = {"edges", s->edges, NULL, sizeof *s->edges};
+    UN_TRY(un_blocks_share(b, &field, 1));
+    un_parallel_for(s->ctx, b->end - b->begin, NODE_GRAIN, find_crossings, s);
+    memcpy(cut->x + own.begin, s->crossing + (range.begin - b->begin),
+           (size_t)(own.end - own.begin) * sizeof *cut->x);
+    return UN_OK;
+}
+
+static un_status cross(level_set *s)
+{
+    if (s->mesh->share) {
+        un_blocks blocks = {0};
+        un_status status = cross_ranks(s, &blocks);
+        un_blocks_free(&blocks);
+        return status;
+    }
+    s->crossing = s->cut->x;
+    un_parallel_for(s->ctx, s->cut->vertex_count, NODE_GRAIN, find_crossings, s);
+    return UN_OK;
+}
+
+/* ---- all of it ---- */
+
+static un_status need_nodes(level_set *s, float *phi)
+{
+    const un_tets *mesh = s->mesh;
+    size_t count = (size_t)mesh->node_count + 1;
+    s->at = (nodes){.x = mesh->x, .level = mesh->node_level, .phi = phi};
+    s->at.value = un_arena_alloc(s->arena, count, sizeof *s->at.value);
+    s->at.slope = un_arena_alloc(s->arena, count, sizeof *s->at.slope);
+    s->ball = un_arena_alloc(s->arena, (size_t)s->groups->count + 1, sizeof *s->ball);
+    if (!s->ball || !s->at.value || !s->at.slope) return UN_ERROR_MEMORY;
+    if (!s->depth) return UN_OK;
+    int64_t box_count = un_boxes_plan(&s->balls, s->groups->group_count);
+    s->balls.nodes = un_arena_alloc(s->arena, (size_t)box_count + 1, sizeof *s->balls.nodes);
+    if (!s->balls.nodes) return UN_ERROR_MEMORY;
+    un_parallel_for(s->ctx, s->groups->group_count, 512, size_balls, s);
+    un_boxes_build(s->ctx, &s->balls);
+    return UN_OK;
+}
+
+static un_status cut_hulls(level_set *s, un_arena *arena, float *phi)
+{
+    UN_TRY(agree(s, need_nodes(s, phi)));
+    UN_TRY(begin_line(s));
+    un_parallel_for(s->ctx, s->line_count, NODE_GRAIN, find_signs, s);
+    UN_TRY(spread_signs(s));
+    UN_TRY(fill_gaps(s));
+    if (s->walls) UN_TRY(cut_solids(s));
+    UN_TRY(agree(s, un_cut_find(s->ctx, arena, s->cut, phi, s->mesh, s->graph)));
+    return cross(s);
 }
 
 un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
                        const un_hulls_cut_def *def, float *phi, un_cut *cut)
 {
-    const un_tets *mesh = def->mesh;
-    const un_groups *groups = def->groups;
-    level_set s = {.hulls = def->hulls, .mesh = mesh, .groups = groups, .cut = cut, .phi = phi};
-    s.radius = def->radius;
+    level_set s = {.ctx = ctx,
+                   .arena = scratch,
+                   .hulls = def->hulls,
+                   .mesh = def->mesh,
+                   .groups = def->groups,
+                   .cut = cut,
+                   .radius = def->radius,
+                   .graph = def->graph};
     s.depth = def->depth ? def->depth : def->hulls->depth;
     s.gap = def->depth ? GAP : GAP_UNKNOWN;
     s.walls = def->walls && def->walls->bodies->count ? def->walls : NULL;
-    s.graph = def->graph;
-    size_t nodes = (size_t)mesh->node_count + 1;
-    s.ball = un_arena_alloc(scratch, (size_t)groups->count + 1, sizeof *s.ball);
-    s.value = un_arena_alloc(scratch, nodes, sizeof *s.value);
-    s.slope = un_arena_alloc(scratch, nodes, sizeof *s.slope);
-    if (!s.ball || !s.value || !s.slope) return UN_ERROR_MEMORY;
-    if (s.depth) {
-        int64_t box_count = un_boxes_plan(&s.balls, groups->group_count);
-        s.balls.nodes = un_arena_alloc(scratch, (size_t)box_count + 1, sizeof *s.balls.nodes);
-        if (!s.balls.nodes) return UN_ERROR_MEMORY;
-        un_parallel_for(ctx, groups->group_count, 512, size_balls, &s);
-        un_boxes_build(ctx, &s.balls);
-    }
-    un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_signs, &s);
-    UN_TRY(fill_gaps(ctx, scratch, &s));
-    if (s.walls) {
-        s.solid = un_arena_alloc(scratch, nodes, sizeof *s.solid);
-        if (!s.solid) return UN_ERROR_MEMORY;
-        un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_solids, &s);
-    }
-    UN_TRY(un_cut_find(ctx, arena, cut, phi, mesh, def->graph));
-    un_parallel_for(ctx, cut->vertex_count, NODE_GRAIN, find_crossings, &s);
-    return UN_OK;
+    un_status status = cut_hulls(&s, arena, phi);
+    un_blocks_free(&s.blocks);
+    return status;
 }
 
 un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const un_tets *mesh,

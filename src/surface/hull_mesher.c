@@ -15,6 +15,7 @@
  * are drawn as slim.c says, and each connected piece gets its own volume (offset.c). */
 #include "surface/contour.h"
 #include "surface/hulls.h"
+#include "surface/hulls_ranks.h"
 #include "surface/offset.h"
 
 /* l of the paper. */
@@ -48,8 +49,11 @@
 typedef struct mesher_state {
     un_context *ctx;
     const un_hull_mesher *in;
-    un_hull_mesher as_saved; /* of particles, rounded */
-    un_particles particles;
+    un_hull_mesher as_saved; /* of particles, rounded; over ranks, of all */
+    un_all_particles all;
+    bool shared;
+    un_tree_share tree_share;
+    un_tet_share tet_share;
     int32_t resolution;
     un_arena arena; /* lives to the end */
     un_arena cut;   /* the cut that the contour is made from */
@@ -77,6 +81,11 @@ typedef struct mesher_state {
     uint8_t *still;     /* at vertices: 1 next to a solid */
     un_vec3 *direction; /* at vertices: direction in which the free surface moves inwards */
 } mesher_state;
+
+static un_status agree(const mesher_state *s, un_status status)
+{
+    return un_hulls_agree(s->ctx, s->shared, status);
+}
 
 /* ---- drops ---- */
 
@@ -167,10 +176,10 @@ static double longest_side(const mesher_state *s)
 static un_status set_drops_apart(mesher_state *s)
 {
     const un_hull_mesher *in = s->in;
-    size_t count = (size_t)in->particles->count + 1;
-    s->joining = un_arena_alloc(&s->arena, count, sizeof *s->joining);
-    s->detached = un_arena_alloc(&s->arena, count, 1);
-    if (!s->joining || !s->detached) return UN_ERROR_MEMORY;
+    int64_t count = in->particles->count;
+    s->joining = un_arena_alloc(&s->arena, (size_t)count + 1, sizeof *s->joining);
+    s->detached = un_arena_alloc(&s->arena, (size_t)count + 1, 1);
+    UN_TRY(agree(s, s->joining && s->detached ? UN_OK : UN_ERROR_MEMORY));
     un_slim_def def = {.particles = in->particles,
                        .groups = &s->groups,
                        .radius = in->radius,
@@ -180,12 +189,15 @@ static un_status set_drops_apart(mesher_state *s)
                        .gravity = in->walls ? in->walls->scene->def.gravity : un_v3(0, 0, 0),
                        .reach = REACH,
                        .touch = TOUCH,
-                       .leaf = longest_side(s) / s->resolution};
+                       .leaf = longest_side(s) / s->resolution,
+                       .shared = s->shared};
     def.drawn = DRAWN * def.leaf;
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
-    un_parallel_for(s->ctx, in->particles->count, 1024, find_detached, s);
-    return un_cut_list(s->ctx, &s->arena, s->detached, in->particles->count, &s->spheres,
-                       &s->sphere_count);
+    un_parallel_part(s->ctx, un_hulls_part(s->ctx, s->shared, count), 1024, find_detached, s);
+    un_hulls_spread(s->ctx, s->shared, count, s->joining, sizeof *s->joining);
+    un_hulls_spread(s->ctx, s->shared, count, s->detached, 1);
+    return agree(s,
+                 un_cut_list(s->ctx, &s->arena, s->detached, count, &s->spheres, &s->sphere_count));
 }
 
 static un_status add_drops(mesher_state *s)
@@ -272,6 +284,7 @@ typedef struct request_args {
     uint8_t *at_solid; /* by particle */
     int32_t *solid;    /* particles at solids; their requests follow those of the sheets */
     int64_t solid_first;
+    int64_t sheet_begin; /* over ranks each one makes some of them */
 } request_args;
 
 static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
@@ -305,7 +318,7 @@ static void request_leaves(void *arg, int64_t begin, int64_t end)
     request_args *a = arg;
     mesher_state *s = a->s;
     for (int64_t i = begin; i < end; i++) {
-        const un_hull_sheet *sheet = &s->hulls->sheets[i];
+        const un_hull_sheet *sheet = &s->hulls->sheets[a->sheet_begin + i];
         int32_t n = sheet_steps(s, sheet), level = sheet_level(s, sheet);
         double scale = n > 0 ? 1.0 / n : 0, leaf = un_octree_size(&s->tree, level);
         int64_t to = a->first[i];
@@ -345,37 +358,51 @@ static void request_at_solids(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Builds a tree that is fine where an exposed face passes and where liquid touches a solid. */
-static un_status build_tree(mesher_state *s)
+/* Asks for leaves where an exposed face passes and where liquid touches a solid; over ranks, each
+ * for some of these. */
+static un_status list_requests(mesher_state *s, request_args *a, un_octree_request *request)
 {
     const un_particles *p = s->in->particles;
-    int64_t sheets = s->hulls->sheet_count, count = 0;
+    un_part part = un_hulls_part(s->ctx, s->shared, s->hulls->sheet_count);
+    un_part particles = un_hulls_part(s->ctx, s->shared, p->count);
+    int64_t sheets = part.end - part.begin, count = 0;
     int32_t solid_count = 0;
-    request_args a = {.s = s};
+    a->sheet_begin = part.begin;
     if (s->in->walls && s->in->walls->bodies->count) {
-        a.at_solid = un_arena_alloc(&s->scratch, (size_t)p->count + 1, 1);
-        if (!a.at_solid) return UN_ERROR_MEMORY;
-        un_parallel_for(s->ctx, p->count, 1024, find_at_solids, &a);
-        UN_TRY(un_cut_list(s->ctx, &s->scratch, a.at_solid, p->count, &a.solid, &solid_count));
+        a->at_solid = un_arena_alloc(&s->scratch, (size_t)p->count + 1, 1);
+        if (!a->at_solid) return UN_ERROR_MEMORY;
+        memset(a->at_solid, 0, (size_t)p->count);
+        un_parallel_part(s->ctx, particles, 1024, find_at_solids, a);
+        UN_TRY(un_cut_list(s->ctx, &s->scratch, a->at_solid, p->count, &a->solid, &solid_count));
     }
-    a.first = un_arena_alloc(&s->scratch, (size_t)sheets + 1, sizeof *a.first);
-    if (!a.first) return UN_ERROR_MEMORY;
+    a->first = un_arena_alloc(&s->scratch, (size_t)sheets + 1, sizeof *a->first);
+    if (!a->first) return UN_ERROR_MEMORY;
     for (int64_t i = 0; i < sheets; i++) {
-        a.first[i] = count;
-        count += sheet_points(s, &s->hulls->sheets[i]);
+        a->first[i] = count;
+        count += sheet_points(s, &s->hulls->sheets[part.begin + i]);
     }
-    a.solid_first = count;
+    a->solid_first = count;
     count += solid_count;
     for (int32_t d = 0; d < 3; d++) {
-        a.x[d] = un_arena_alloc(&s->scratch, (size_t)count + 1, sizeof *a.x[d]);
-        if (!a.x[d]) return UN_ERROR_MEMORY;
+        a->x[d] = un_arena_alloc(&s->scratch, (size_t)count + 1, sizeof *a->x[d]);
+        if (!a->x[d]) return UN_ERROR_MEMORY;
     }
-    a.level = un_arena_alloc(&s->scratch, (size_t)count + 1, 1);
-    a.reach = un_arena_alloc(&s->scratch, (size_t)count + 1, 1);
-    if (!a.level || !a.reach) return UN_ERROR_MEMORY;
-    un_parallel_for(s->ctx, sheets, 512, request_leaves, &a);
-    un_parallel_for(s->ctx, solid_count, 4096, request_at_solids, &a);
-    un_octree_request request = {count, {a.x[0], a.x[1], a.x[2]}, a.level, a.reach};
+    a->level = un_arena_alloc(&s->scratch, (size_t)count + 1, 1);
+    a->reach = un_arena_alloc(&s->scratch, (size_t)count + 1, 1);
+    if (!a->level || !a->reach) return UN_ERROR_MEMORY;
+    un_parallel_for(s->ctx, sheets, 512, request_leaves, a);
+    un_parallel_for(s->ctx, solid_count, 4096, request_at_solids, a);
+    *request = (un_octree_request){count, {a->x[0], a->x[1], a->x[2]}, a->level, a->reach};
+    return UN_OK;
+}
+
+/* Builds a tree that is fine where the surface is. */
+static un_status build_tree(mesher_state *s)
+{
+    request_args a = {.s = s};
+    un_octree_request request;
+    UN_TRY(agree(s, list_requests(s, &a, &request)));
+    if (s->shared) return un_hulls_build_tree(&s->tree, &s->tree_share, &s->scratch, &request);
     return un_octree_build(&s->tree, &s->scratch, &request);
 }
 
@@ -390,13 +417,15 @@ static un_status build_mesh(mesher_state *s)
     for (;;) {
         plan_tree(s);
         UN_TRY(build_tree(s));
-        if (s->tree.leaf_count <= most || s->resolution <= s->in->coarsest) break;
+        int64_t leaves = s->shared ? s->tree_share.leaves.total : s->tree.leaf_count;
+        if ((double)leaves <= most || s->resolution <= s->in->coarsest) break;
         un_arena_reset(&s->scratch);
         un_octree_free(&s->tree);
         s->resolution = (int32_t)fmax(s->in->coarsest, floor(COARSER * s->resolution));
     }
     un_arena_free(&s->scratch);
-    UN_TRY(un_tets_build(&s->tets, &s->scratch, &s->tree));
+    UN_TRY(agree(s, un_tets_build(&s->tets, &s->scratch, &s->tree)));
+    if (s->shared) UN_TRY(un_tet_share_find(&s->tet_share, &s->scratch, &s->tets, &s->tree_share));
     un_parallel_for(s->ctx, s->tets.node_count, 8192, stretch_nodes, s);
     return UN_OK;
 }
@@ -532,9 +561,9 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
 {
     const un_hull_mesher *in = s->in;
     const un_particles *p = in->particles;
-    UN_TRY(un_groups_build(s->ctx, &s->arena, &s->groups,
-                           (const double *const[3]){p->x[0], p->x[1], p->x[2]}, in->radius,
-                           p->count));
+    UN_TRY(agree(s, un_groups_build(s->ctx, &s->arena, &s->groups,
+                                    (const double *const[3]){p->x[0], p->x[1], p->x[2]}, in->radius,
+                                    p->count)));
     UN_TRY(set_drops_apart(s));
     un_hulls_def def = {.groups = &s->groups,
                         .radius = s->joining,
@@ -544,8 +573,9 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
                         .touch = TOUCH,
                         .sheets = true,
                         .walls = in->walls,
-                        .slim = &s->slim};
-    UN_TRY(un_hulls_create(s->ctx, &s->scratch, &def, &s->hulls, report));
+                        .slim = &s->slim,
+                        .shared = s->shared};
+    UN_TRY(agree(s, un_hulls_create(s->ctx, &s->scratch, &def, &s->hulls, report)));
     s->piece = s->hulls->piece; /* outlives the hulls */
     s->hulls->piece = NULL;
     return UN_OK;
@@ -564,8 +594,9 @@ static un_status contour_hulls(mesher_state *s)
                             .depth = in->depth,
                             .walls = in->walls};
     float *phi = un_arena_alloc(&s->scratch, (size_t)s->tets.node_count + 1, sizeof *phi);
-    if (!phi) return UN_ERROR_MEMORY;
-    UN_TRY(un_tet_graph_build(s->ctx, &s->scratch, &graph, &s->tets));
+    un_status status =
+        phi ? un_tet_graph_build(s->ctx, &s->scratch, &graph, &s->tets) : UN_ERROR_MEMORY;
+    UN_TRY(agree(s, status));
     un_tets_strip(&s->tets);
     UN_TRY(un_hulls_cut(s->ctx, &s->cut, &s->scratch, &def, phi, &cut));
     un_arena_free(&s->scratch);
@@ -606,8 +637,8 @@ static void round_numbers(void *arg, int64_t begin, int64_t end)
     const un_particles *p = s->in->particles;
     for (int a = 0; a < 3; a++)
         for (int64_t q = begin; q < end; q++) {
-            s->particles.x[a][q] = (double)(float)p->x[a][q];
-            s->particles.v[a][q] = (double)(float)p->v[a][q];
+            s->all.particles.x[a][q] = (double)(float)p->x[a][q];
+            s->all.particles.v[a][q] = (double)(float)p->v[a][q];
         }
 }
 
@@ -616,16 +647,24 @@ static void round_numbers(void *arg, int64_t begin, int64_t end)
 static un_status take_as_saved(mesher_state *s)
 {
     const un_particles *p = s->in->particles;
+    un_particles *mine = &s->all.particles;
     size_t count = (size_t)p->count + 1;
-    s->particles = *p;
+    s->as_saved = *s->in;
+    s->as_saved.particles = mine;
+    if (s->shared) {
+        UN_TRY(un_all_particles_get(s->ctx, &s->arena, &s->all, s->in));
+        s->as_saved.radius = s->all.radius;
+        s->as_saved.depth = s->all.depth;
+        s->in = &s->as_saved;
+        return UN_OK;
+    }
+    *mine = *p;
     for (int a = 0; a < 3; a++) {
-        s->particles.x[a] = un_arena_alloc(&s->arena, count, sizeof **p->x);
-        s->particles.v[a] = un_arena_alloc(&s->arena, count, sizeof **p->v);
-        if (!s->particles.x[a] || !s->particles.v[a]) return UN_ERROR_MEMORY;
+        mine->x[a] = un_arena_alloc(&s->arena, count, sizeof **p->x);
+        mine->v[a] = un_arena_alloc(&s->arena, count, sizeof **p->v);
+        if (!mine->x[a] || !mine->v[a]) return UN_ERROR_MEMORY;
     }
     un_parallel_for(s->ctx, p->count, 16384, round_numbers, s);
-    s->as_saved = *s->in;
-    s->as_saved.particles = &s->particles;
     s->in = &s->as_saved;
     return UN_OK;
 }
@@ -634,6 +673,8 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
                                 un_hulls_report *report)
 {
     mesher_state s = {.ctx = ctx, .in = mesher, .resolution = mesher->resolution, .mesh = mesh};
+    s.shared = mesher->shared && un_rank_count(ctx) > 1;
+    s.tree_share.ctx = s.tet_share.ctx = ctx;
     *mesh = (un_trimesh){0};
     un_arena_init(&s.arena, ctx);
     un_arena_init(&s.cut, ctx);
@@ -647,11 +688,13 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     un_arena_free(&s.scratch);
     if (status == UN_OK) status = contour_hulls(&s);
     un_hulls_destroy(s.hulls);
+    un_tet_share_free(&s.tet_share);
+    un_tree_share_free(&s.tree_share);
     un_tets_free(&s.tets);
     un_octree_free(&s.tree);
     un_arena_free(&s.scratch);
     un_arena_free(&s.cut);
-    if (status == UN_OK) status = finish_mesh(&s);
+    if (status == UN_OK) status = agree(&s, s.shared && un_rank(ctx) > 0 ? UN_OK : finish_mesh(&s));
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
     un_pieces_free(ctx, &s.pieces);
     un_free(ctx, s.piece);

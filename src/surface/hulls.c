@@ -479,8 +479,8 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     un_hull_points points;
     un_hull_list list;
     *hulls = NULL;
-    UN_TRY(find_points(ctx, arena, def, &points));
-    UN_TRY(un_hulls_prune(ctx, arena, &points, &list, report ? report : &local));
+    UN_TRY(un_hulls_agree(ctx, def->shared, find_points(ctx, arena, def, &points)));
+    UN_TRY(un_hulls_prune(ctx, arena, &points, def->shared, &list, report ? report : &local));
     shape_args a = {&points, &list, NULL};
     a.shape = un_arena_alloc(arena, (size_t)list.count + 1, sizeof *a.shape);
     un_hulls *h = a.shape ? un_alloc_zero(ctx, 1, sizeof *h) : NULL;
@@ -489,8 +489,9 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
     un_status status = build_tree(h, a.shape, list.count);
     if (status == UN_OK && def->sheets) status = keep_sheets(h, def, &points, &list);
-    if (status == UN_OK && def->slim && def->slim->count > 0)
-        status = find_pieces(h, def, &points, &list);
+    bool pieces = def->slim && def->slim->count > 0 && !(def->shared && un_rank(ctx) > 0);
+    if (status == UN_OK && pieces) status = find_pieces(h, def, &points, &list);
+    UN_ASSERT(def->depth || !def->shared);
     if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);
     if (status != UN_OK)
         un_hulls_destroy(h);

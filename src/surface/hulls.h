@@ -2,6 +2,7 @@
 #ifndef UN_SURFACE_HULLS_H
 #define UN_SURFACE_HULLS_H
 
+#include "ranks/ranks.h"
 #include "surface/boxes.h"
 #include "surface/cut.h"
 #include "surface/surface.h"
@@ -39,7 +40,7 @@ typedef struct un_hull_list {
 
 /* The exposed hulls, in the order of the points (hulls_prune.c). From the arena. */
 un_status un_hulls_prune(un_context *ctx, un_arena *arena, const un_hull_points *points,
-                         un_hull_list *list, un_hulls_report *report);
+                         bool shared, un_hull_list *list, un_hulls_report *report);
 
 /* Eight hulls, each in the frame of its triangle: origin and axes e1 (along its first side), e2,
  * e3.
@@ -80,7 +81,7 @@ struct un_hulls {
     int64_t sheet_count;
     float *depth;   /* at the particles, if they came without depths; else NULL */
     int32_t *piece; /* at the particles, if thin ones were given: one of those connected to it
-                       through hulls, the same for all of them */
+                       through hulls, the same for all of them; over ranks, on rank 0 */
 };
 
 /* ---- sheets, threads and drops (slim.c) ---- */
@@ -116,6 +117,7 @@ typedef struct un_slim_def {
     double leaf;           /* edge of the mesh's finest leaves, m; 0: it is a lattice */
     double drawn;          /* radius of spheres whose sheet those draw without holes, m */
     bool drawn_all;        /* threads and spray are that thick, too: they get no finer leaves */
+    bool shared;           /* all ranks call with the same */
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */
 un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);
@@ -165,6 +167,42 @@ void un_hulls_gather(const un_hulls *hulls, un_box3 box, double reach, un_hull_l
 double un_hull_local_distance(const un_hull_local *local, un_vec3 x, double bound,
                               un_vec3 *direction);
 
+/* ---- several ranks make one output surface (hull_ranks.c) ---- */
+
+/* For loops whose last bits depend on where blocks begin, over elements that ranks hold in ranges:
+ * those of this rank, and copies of others that make its first and its last block whole. */
+typedef struct un_blocks {
+    un_context *ctx;
+    un_range own;
+    int64_t begin, end; /* with the copies */
+    un_exchange *halo;
+    char *arrived;
+    size_t room;
+} un_blocks;
+/* blocks: zero. Free it whatever the status. */
+un_status un_blocks_create(un_context *ctx, un_blocks *blocks, un_range own, int64_t grain);
+void un_blocks_free(un_blocks *blocks);
+/* Arrays of the elements begin to end, this rank's own set: sets the copies. `to` of the fields is
+ * not used. */
+un_status un_blocks_share(un_blocks *blocks, const un_field *fields, int32_t count);
+
+/* What this rank computes of `count` elements that all ranks have, or without ranks all. */
+static inline un_part un_hulls_part(const un_context *ctx, bool shared, int64_t count)
+{
+    return shared ? un_ranks_even(ctx, count) : (un_part){0, count};
+}
+/* A failure of one rank is one of all. */
+static inline un_status un_hulls_agree(un_context *ctx, bool shared, un_status status)
+{
+    return shared ? un_ranks_agree(ctx, status) : status;
+}
+/* Brings to all what each has computed of its part. */
+static inline void un_hulls_spread(un_context *ctx, bool shared, int64_t count, void *array,
+                                   size_t size)
+{
+    if (shared) un_ranks_spread_even(ctx, count, array, size);
+}
+
 /* The surface of hulls on a mesh (hull_level_set.c). */
 typedef struct un_hulls_cut_def {
     const un_tets *mesh; /* may be stripped */
@@ -175,7 +213,8 @@ typedef struct un_hulls_cut_def {
     const un_walls *walls;       /* their solids cut the liquid; NULL: none do */
 } un_hulls_cut_def;
 /* Finds cut tets and edges with their crossings, not yet triangulated. The cut goes to one arena,
- * temporaries to the other. phi: room for a value per node, set to -1 in liquid, 1 elsewhere. */
+ * temporaries to the other. phi: room for a value per node, set to -1 in liquid, 1 elsewhere. Over
+ * ranks: with all hulls on every rank, around this rank's own nodes. */
 un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
                        const un_hulls_cut_def *def, float *phi, un_cut *cut);
 

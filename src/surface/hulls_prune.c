@@ -429,28 +429,54 @@ static un_status collect(un_arena *arena, const prune_args *a, int64_t block_cou
     return UN_OK;
 }
 
+/* What the ranks found, one after the other, to all. */
+static un_status unite(un_context *ctx, un_arena *arena, un_hull_list *list,
+                       un_hulls_report *report)
+{
+    int64_t *counts[] = {&report->candidate_count, &report->pair_count, &report->triplet_count,
+                         &report->face_count,      &report->cone_count, &report->sphere_count};
+    void *all;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = un_ranks_total(ctx, *counts[i]);
+    UN_TRY(un_ranks_list(ctx, list->entry, list->count, sizeof *list->entry, &all, &list->count));
+    list->entry = un_arena_alloc(arena, (size_t)list->count + 1, sizeof *list->entry);
+    if (list->entry) memcpy(list->entry, all, (size_t)list->count * sizeof *list->entry);
+    un_free(ctx, all);
+    return list->entry ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static un_status prune(un_context *ctx, un_arena *arena, prune_args *a, un_part part,
+                       un_hull_list *list, un_hulls_report *report)
+{
+    int64_t all = a->points->groups.group_count;
+    int64_t block_count = (all + BLOCK_GROUPS - 1) / BLOCK_GROUPS;
+    un_part groups = {BLOCK_GROUPS * part.begin, un_min64(all, BLOCK_GROUPS * part.end)};
+    a->blocks = un_arena_alloc(arena, (size_t)block_count + 1, sizeof *a->blocks);
+    if (!a->blocks) return UN_ERROR_MEMORY;
+    memset(a->blocks, 0, (size_t)(block_count + 1) * sizeof *a->blocks);
+    un_parallel_part(ctx, groups, BLOCK_GROUPS, count_owners, a);
+    for (int64_t b = part.begin; b < part.end; b++)
+        UN_TRY(give_room(arena, &a->blocks[b], a->blocks[b].capacity));
+    un_parallel_part(ctx, groups, BLOCK_GROUPS, prune_groups, a);
+
+    /* flat lattices have many hulls in one plane: blocks that lacked room are done again */
+    for (int64_t b = part.begin; b < part.end; b++)
+        if (a->blocks[b].count > a->blocks[b].capacity) {
+            UN_TRY(give_room(arena, &a->blocks[b], a->blocks[b].count));
+            a->blocks[b].lacking = a->again = true;
+        }
+    if (a->again) un_parallel_part(ctx, groups, BLOCK_GROUPS, prune_groups, a);
+    return collect(arena, a, block_count, list, report);
+}
+
 un_status un_hulls_prune(un_context *ctx, un_arena *arena, const un_hull_points *points,
-                         un_hull_list *list, un_hulls_report *report)
+                         bool shared, un_hull_list *list, un_hulls_report *report)
 {
     *list = (un_hull_list){0};
     *report = (un_hulls_report){0};
-    int64_t groups = points->groups.group_count;
-    int64_t block_count = (groups + BLOCK_GROUPS - 1) / BLOCK_GROUPS;
     prune_args a = {.points = points};
-    a.blocks = un_arena_alloc(arena, (size_t)block_count + 1, sizeof *a.blocks);
-    if (!a.blocks) return UN_ERROR_MEMORY;
-    memset(a.blocks, 0, (size_t)(block_count + 1) * sizeof *a.blocks);
-    un_parallel_for(ctx, groups, BLOCK_GROUPS, count_owners, &a);
-    for (int64_t b = 0; b < block_count; b++)
-        UN_TRY(give_room(arena, &a.blocks[b], a.blocks[b].capacity));
-    un_parallel_for(ctx, groups, BLOCK_GROUPS, prune_groups, &a);
-
-    /* flat lattices have many hulls in one plane: blocks that lacked room are done again */
-    for (int64_t b = 0; b < block_count; b++)
-        if (a.blocks[b].count > a.blocks[b].capacity) {
-            UN_TRY(give_room(arena, &a.blocks[b], a.blocks[b].count));
-            a.blocks[b].lacking = a.again = true;
-        }
-    if (a.again) un_parallel_for(ctx, groups, BLOCK_GROUPS, prune_groups, &a);
-    return collect(arena, &a, block_count, list, report);
+    int64_t blocks = (points->groups.group_count + BLOCK_GROUPS - 1) / BLOCK_GROUPS;
+    un_part part = un_hulls_part(ctx, shared, blocks);
+    UN_TRY(un_hulls_agree(ctx, shared, prune(ctx, arena, &a, part, list, report)));
+    return shared ? unite(ctx, arena, list, report) : UN_OK;
 }

@@ -5,6 +5,7 @@
  * Sides of these caps are either the segment that the face shares with the cut, or lie on an edge
  * of the boundary, which always has two boundary faces: the mesh is closed and manifold, caps are
  * flat, their rims sharp. */
+#include "ranks/ranks.h"
 #include "surface/contour.h"
 #include "surface/cut.h"
 
@@ -16,9 +17,13 @@ typedef struct marching {
     uint8_t *side;   /* by node: bit 2 axis + s, in the low or high side of the brick */
     int32_t *number; /* by node: its vertex, for liquid nodes of the boundary */
     uint8_t *corner; /* by node: 1 if it has one */
+    un_part tets;    /* this rank's */
     int64_t grain;   /* tets */
     int64_t first[UN_BLOCKS_MAX + 1]; /* by block of tets: cap triangles */
-    const int32_t *node;              /* of the vertices at nodes */
+    int32_t (*cap)[3];                /* those */
+    int32_t *node, corner_count;      /* of the vertices at nodes; over ranks, own ones */
+    int32_t corner_first;             /* vertex */
+    un_vec3 *position;                /* of these vertices */
     un_trimesh *surface;
 } marching;
 
@@ -76,7 +81,7 @@ static void count_caps(void *arg, int64_t begin, int64_t end)
 {
     marching *m = arg;
     int64_t count = 0;
-    for (int64_t t = begin; t < end; t++)
+    for (int64_t t = m->tets.begin + begin; t < m->tets.begin + end; t++)
         if (may_have_cap(m, (int32_t)t))
             for (int32_t i = 0; i < 4; i++) count += cap_face(m, (int32_t)t, i, NULL);
     m->first[begin / m->grain + 1] = count;
@@ -85,9 +90,8 @@ static void count_caps(void *arg, int64_t begin, int64_t end)
 static void write_caps(void *arg, int64_t begin, int64_t end)
 {
     marching *m = arg;
-    int32_t(*triangle)[3] =
-        m->surface->triangle + m->cut->triangle_count + m->first[begin / m->grain];
-    for (int64_t t = begin; t < end; t++)
+    int32_t(*triangle)[3] = m->cap + m->first[begin / m->grain];
+    for (int64_t t = m->tets.begin + begin; t < m->tets.begin + end; t++)
         if (may_have_cap(m, (int32_t)t))
             for (int32_t i = 0; i < 4; i++) {
                 int32_t cap[2][3], count = cap_face(m, (int32_t)t, i, cap);
@@ -100,34 +104,41 @@ static void number_corners(void *arg, int64_t begin, int64_t end)
 {
     marching *m = arg;
     for (int64_t i = begin; i < end; i++) {
-        int32_t vertex = m->cut->vertex_count + (int32_t)i;
-        m->number[m->node[i]] = vertex;
-        m->surface->position[vertex] = m->mesh->x[m->node[i]];
+        m->number[m->node[i]] = m->corner_first + (int32_t)i;
+        m->position[i] = m->mesh->x[m->node[i]];
     }
 }
 
-static un_status contour(un_context *ctx, un_arena *arena, marching *m)
+/* Finds the nodes in the boundary that have a vertex. */
+static un_status find_corners(un_context *ctx, un_arena *arena, marching *m)
 {
-    un_cut *cut = m->cut;
     const un_tets *mesh = m->mesh;
-    un_trimesh *surface = m->surface;
+    un_part own = un_tets_own_nodes(mesh);
     size_t nodes = (size_t)mesh->node_count + 1;
     m->side = un_arena_alloc(arena, nodes, 1);
     m->corner = un_arena_alloc(arena, nodes, 1);
     m->number = un_arena_alloc(arena, nodes, sizeof *m->number);
     if (!m->side || !m->corner || !m->number) return UN_ERROR_MEMORY;
     un_parallel_for(ctx, mesh->node_count, NODE_GRAIN, find_sides, m);
-    int32_t *node, corner_count;
-    UN_TRY(un_cut_list(ctx, arena, m->corner, mesh->node_count, &node, &corner_count));
-    m->node = node;
+    UN_TRY(un_cut_list(ctx, arena, m->corner + own.begin, own.end - own.begin, &m->node,
+                       &m->corner_count));
+    for (int32_t i = 0; i < m->corner_count; i++) m->node[i] += (int32_t)own.begin;
+    return UN_OK;
+}
 
-    m->grain = un_block_grain(mesh->tet_count);
-    int64_t blocks = (mesh->tet_count + m->grain - 1) / m->grain;
-    un_parallel_for(ctx, mesh->tet_count, m->grain, count_caps, m);
+static int64_t count_all_caps(un_context *ctx, marching *m)
+{
+    int64_t count = m->tets.end - m->tets.begin;
+    m->grain = un_block_grain(count);
+    int64_t blocks = (count + m->grain - 1) / m->grain;
+    un_parallel_for(ctx, count, m->grain, count_caps, m);
     for (int64_t b = 0; b < blocks; b++) m->first[b + 1] += m->first[b];
-    un_cut_count_triangles(ctx, cut);
-    int64_t vertex_count = (int64_t)cut->vertex_count + corner_count;
-    int64_t triangle_count = cut->triangle_count + m->first[blocks];
+    return m->first[blocks];
+}
+
+static un_status need_surface(un_context *ctx, un_trimesh *surface, int64_t vertex_count,
+                              int64_t triangle_count)
+{
     if (vertex_count > INT32_MAX || triangle_count > INT32_MAX)
         return un_fail(ctx, UN_ERROR_MEMORY,
                        "the surface has %.3g vertices and %.3g triangles, more than 2.1e9 can be "
@@ -137,19 +148,84 @@ static un_status contour(un_context *ctx, un_arena *arena, marching *m)
     UN_ALLOC(ctx, surface->triangle, triangle_count);
     surface->vertex_count = (int32_t)vertex_count;
     surface->triangle_count = (int32_t)triangle_count;
+    return UN_OK;
+}
+
+static un_status contour(un_context *ctx, un_arena *arena, marching *m)
+{
+    un_cut *cut = m->cut;
+    un_trimesh *surface = m->surface;
+    UN_TRY(find_corners(ctx, arena, m));
+    int64_t caps = count_all_caps(ctx, m);
+    un_cut_count_triangles(ctx, cut);
+    UN_TRY(need_surface(ctx, surface, (int64_t)cut->vertex_count + m->corner_count,
+                        cut->triangle_count + caps));
     memcpy(surface->position, cut->x, (size_t)cut->vertex_count * sizeof *cut->x);
     cut->triangle = surface->triangle;
     un_cut_write_triangles(ctx, cut);
-    un_parallel_for(ctx, corner_count, NODE_GRAIN, number_corners, m);
-    un_parallel_for(ctx, mesh->tet_count, m->grain, write_caps, m);
+    m->corner_first = cut->vertex_count;
+    m->position = surface->position + cut->vertex_count;
+    m->cap = surface->triangle + cut->triangle_count;
+    un_parallel_for(ctx, m->corner_count, NODE_GRAIN, number_corners, m);
+    un_parallel_for(ctx, m->tets.end - m->tets.begin, m->grain, write_caps, m);
+    return UN_OK;
+}
+
+/* ---- over ranks: each lists what it has, and rank 0 puts the lists one after the other ---- */
+
+static un_status list_corners(un_context *ctx, un_arena *arena, marching *m)
+{
+    UN_TRY(find_corners(ctx, arena, m));
+    m->position = un_arena_alloc(arena, (size_t)m->corner_count + 1, sizeof *m->position);
+    return m->position ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static un_status list_triangles(un_context *ctx, un_arena *arena, marching *m, int64_t *caps)
+{
+    UN_TRY(un_cut_triangulate(ctx, arena, m->cut));
+    *caps = count_all_caps(ctx, m);
+    m->cap = un_arena_alloc(arena, (size_t)*caps + 1, sizeof *m->cap);
+    return m->cap ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static un_status contour_ranks(un_context *ctx, un_arena *arena, marching *m)
+{
+    un_cut *cut = m->cut;
+    un_trimesh *all = m->surface;
+    int64_t cap_count = 0;
+    UN_TRY(un_cut_unite(ctx, arena, cut));
+    UN_TRY(un_ranks_agree(ctx, list_corners(ctx, arena, m)));
+    un_range corners = un_ranks_range(ctx, m->corner_count);
+    m->corner_first = cut->vertex_count + (int32_t)corners.begin;
+    un_parallel_for(ctx, m->corner_count, NODE_GRAIN, number_corners, m);
+    un_field field = {"number", m->number, NULL, sizeof *m->number};
+    UN_TRY(un_tets_share(m->mesh, &field, 1));
+    UN_TRY(un_ranks_agree(ctx, list_triangles(ctx, arena, m, &cap_count)));
+    un_parallel_for(ctx, m->tets.end - m->tets.begin, m->grain, write_caps, m);
+    un_range triangles = un_ranks_range(ctx, cut->triangle_count);
+    un_range caps = un_ranks_range(ctx, cap_count);
+    un_status status = UN_OK;
+    if (un_rank(ctx) == 0)
+        status =
+            need_surface(ctx, all, cut->vertex_count + corners.total, triangles.total + caps.total);
+    UN_TRY(un_ranks_agree(ctx, status));
+    if (un_rank(ctx) == 0)
+        memcpy(all->position, cut->x, (size_t)cut->vertex_count * sizeof *cut->x);
+    un_ranks_own_window(ctx, corners, m->position, sizeof *m->position, 0, corners.total,
+                        all->position ? all->position + cut->vertex_count : NULL);
+    un_ranks_own_window(ctx, triangles, cut->triangle, sizeof *cut->triangle, 0, triangles.total,
+                        all->triangle);
+    un_ranks_own_window(ctx, caps, m->cap, sizeof *m->cap, 0, caps.total,
+                        all->triangle ? all->triangle + triangles.total : NULL);
     return UN_OK;
 }
 
 un_status un_cut_contour(un_context *ctx, un_arena *arena, un_cut *cut, un_trimesh *surface)
 {
     *surface = (un_trimesh){0};
-    marching m = {.cut = cut, .mesh = cut->mesh, .surface = surface};
-    un_status status = contour(ctx, arena, &m);
+    marching m = {
+        .cut = cut, .mesh = cut->mesh, .tets = un_tets_own(cut->mesh), .surface = surface};
+    un_status status = m.mesh->share ? contour_ranks(ctx, arena, &m) : contour(ctx, arena, &m);
     if (status != UN_OK) un_trimesh_free(ctx, surface);
     return status;
 }

@@ -395,22 +395,35 @@ static void size_drops(slim_args *a)
         if (!slim->entry[i].joined) slim->entry[i].radius *= scale;
 }
 
-un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def)
+static un_status list_slim(un_context *ctx, un_arena *arena, slim_args *a)
 {
-    int64_t count = def->particles->count;
-    slim_args a = {.def = def, .slim = slim};
-    *slim = (un_slim){0};
-    slim->place = un_arena_alloc(arena, (size_t)count + 1, sizeof *slim->place);
-    a.mark = un_arena_alloc(arena, (size_t)count + 1, 1);
-    if (!slim->place || !a.mark) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, count, 1024, find_slim, &a);
-    UN_TRY(un_cut_list(ctx, arena, a.mark, count, &slim->particle, &slim->count));
+    un_slim *slim = a->slim;
+    int64_t count = a->def->particles->count;
+    UN_TRY(un_cut_list(ctx, arena, a->mark, count, &slim->particle, &slim->count));
     slim->entry = un_arena_alloc(arena, (size_t)slim->count + 1, sizeof *slim->entry);
     if (!slim->entry) return UN_ERROR_MEMORY;
     for (int64_t q = 0; q < count; q++) slim->place[q] = -1;
     for (int32_t i = 0; i < slim->count; i++) slim->place[slim->particle[i]] = i;
-    un_parallel_for(ctx, slim->count, 64, shape_all, &a);
-    un_parallel_for(ctx, slim->count, 256, find_joined, &a);
+    return UN_OK;
+}
+
+un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def)
+{
+    int64_t count = def->particles->count;
+    bool shared = def->shared;
+    slim_args a = {.def = def, .slim = slim};
+    *slim = (un_slim){0};
+    slim->place = un_arena_alloc(arena, (size_t)count + 1, sizeof *slim->place);
+    a.mark = un_arena_alloc(arena, (size_t)count + 1, 1);
+    UN_TRY(un_hulls_agree(ctx, shared, slim->place && a.mark ? UN_OK : UN_ERROR_MEMORY));
+    un_parallel_part(ctx, un_hulls_part(ctx, shared, count), 1024, find_slim, &a);
+    un_hulls_spread(ctx, shared, count, a.mark, 1);
+    UN_TRY(un_hulls_agree(ctx, shared, list_slim(ctx, arena, &a)));
+    un_part part = un_hulls_part(ctx, shared, slim->count);
+    un_parallel_part(ctx, part, 64, shape_all, &a);
+    un_hulls_spread(ctx, shared, slim->count, slim->entry, sizeof *slim->entry);
+    un_parallel_part(ctx, part, 256, find_joined, &a);
+    un_hulls_spread(ctx, shared, slim->count, slim->entry, sizeof *slim->entry);
     size_drops(&a);
     return UN_OK;
 }

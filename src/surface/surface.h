@@ -181,6 +181,7 @@ typedef struct un_hulls_def {
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
     const struct un_slim *slim; /* particles that are drawn in another way, hulls.h; NULL: none */
+    bool shared;                /* all ranks call with the same, depths too, and share the work */
 } un_hulls_def;
 
 /* Counts before and after pruning, for docs and tests. */
@@ -318,6 +319,11 @@ typedef struct un_hull_mesher {
     int32_t coarsest, resolution;
     int32_t smoothing; /* passes */
     double bytes_max;  /* memory limit: the resolution is lowered to stay within it; 0: none */
+    /* All ranks call and share the work; rank 0 gets the mesh. Each gives the part `own` of its
+     * particles, which are `range` of those of all; radius and depth too. */
+    bool shared;
+    un_part own;
+    un_range range;
 } un_hull_mesher;
 un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull_mesher *mesher,
                                 un_hulls_report *report);

@@ -1,0 +1,146 @@
+/* The cut surface of an output over ranks: its vertices to all, numbered as on one rank.
+ *
+ * A vertex belongs to the rank of its edge's lesser node, a triangle to that of its tet. Both are
+ * numbered along the mesh, so the ranks' lists, one after the other, have the numbers of one
+ * rank. */
+#include "surface/cut.h"
+
+/* A vertex as the other ranks see it. */
+typedef struct crossing {
+    uint32_t end[2]; /* nodes on one rank, the lesser first */
+    un_vec3 x;
+} crossing;
+#define NO_NODE UINT32_MAX
+
+static uint64_t edge_of(const crossing *c)
+{
+    return (uint64_t)c->end[0] << 32 | c->end[1];
+}
+
+/* A node's number on one rank; NO_NODE: neither own nor a ghost. */
+static uint32_t number_of(const un_tet_share *share, int32_t n)
+{
+    int64_t own = share->nodes.begin + n - share->node_begin;
+    if (own >= share->nodes.begin && own < share->nodes.end) return (uint32_t)own;
+    int32_t low = 0, high = share->ghost_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (share->ghost[middle] < n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < share->ghost_count && share->ghost[low] == n;
+    return found ? (uint32_t)share->ghost_id[low] : NO_NODE;
+}
+
+static void list_crossings(const un_cut *cut, crossing *mine)
+{
+    const un_tet_share *share = cut->mesh->share;
+    un_part own = un_cut_own_vertices(cut);
+    for (int64_t v = own.begin; v < own.end; v++)
+        *mine++ =
+            (crossing){{number_of(share, cut->from[v]), number_of(share, cut->to[v])}, cut->x[v]};
+}
+
+/* The vertex on an edge between nodes of one rank; -1: none is there. */
+static int32_t find_crossing(const crossing *all, int64_t count, uint32_t from, uint32_t to)
+{
+    uint64_t edge = (uint64_t)from << 32 | to;
+    int64_t low = 0, high = count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (edge_of(&all[middle]) < edge)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && edge_of(&all[low]) == edge ? (int32_t)low : -1;
+}
+
+/* Numbers of this rank's vertices among all. Ghosts have edges that other ranks do not have; no
+ * tet around an own node has them. */
+static void number_vertices(un_cut *cut, const crossing *all, int64_t count, int64_t first)
+{
+    const un_tet_share *share = cut->mesh->share;
+    un_part own = un_cut_own_vertices(cut);
+    for (int32_t v = 0; v < cut->first[cut->node_count]; v++) {
+        cut->same[v] = (int32_t)(first + v - own.begin);
+        if (v >= own.begin && v < own.end) continue;
+        uint32_t from = number_of(share, cut->from[v]), to = number_of(share, cut->to[v]);
+        cut->same[v] = from == NO_NODE || to == NO_NODE ? -1 : find_crossing(all, count, from, to);
+    }
+}
+
+static un_status take_vertices(un_context *ctx, un_arena *arena, un_cut *cut, const crossing *all,
+                               int64_t count, int64_t first)
+{
+    if (count > INT32_MAX)
+        return un_fail(ctx, UN_ERROR_MEMORY,
+                       "the surface would have %.3g vertices, more than 32-bit numbers can count; "
+                       "lower detail.surface",
+                       (double)count);
+    un_vec3 *x = un_arena_alloc(arena, (size_t)count + 1, sizeof *x);
+    cut->same = un_arena_alloc(arena, (size_t)cut->vertex_count + 1, sizeof *cut->same);
+    if (!x || !cut->same) return UN_ERROR_MEMORY;
+    number_vertices(cut, all, count, first);
+    for (int64_t v = 0; v < count; v++) x[v] = all[v].x;
+    cut->x = x;
+    cut->vertex_count = (int32_t)count;
+    return UN_OK;
+}
+
+/* Of the cut tets, this rank's own. */
+static void keep_own_tets(un_cut *cut)
+{
+    un_part own = un_tets_own(cut->mesh);
+    int32_t begin = 0, end;
+    while (begin < cut->tet_count && cut->tet[begin] < own.begin) begin++;
+    for (end = begin; end < cut->tet_count && cut->tet[end] < own.end;) end++;
+    cut->tet += begin;
+    cut->tet_count = end - begin;
+}
+
+un_status un_cut_unite(un_context *ctx, un_arena *arena, un_cut *cut)
+{
+    un_part own = un_cut_own_vertices(cut);
+    un_range range = un_ranks_range(ctx, own.end - own.begin);
+    crossing *mine = un_arena_alloc(arena, (size_t)(own.end - own.begin) + 1, sizeof *mine);
+    void *all = NULL;
+    int64_t count;
+    UN_TRY(un_ranks_agree(ctx, mine ? UN_OK : UN_ERROR_MEMORY));
+    list_crossings(cut, mine);
+    UN_TRY(un_ranks_list(ctx, mine, own.end - own.begin, sizeof *mine, &all, &count));
+    un_status status = take_vertices(ctx, arena, cut, all, count, range.begin);
+    un_free(ctx, all);
+    keep_own_tets(cut);
+    return un_ranks_agree(ctx, status);
+}
+
+/* ---- rank 0 gets what stands for clusters ---- */
+
+static un_status list_nearest(un_arena *arena, const un_cut *cut, uint32_t **nearest)
+{
+    const un_tets *mesh = cut->mesh;
+    un_part own = un_cut_own_vertices(cut);
+    *nearest = un_arena_alloc(arena, (size_t)(own.end - own.begin) + 1, sizeof **nearest);
+    if (!*nearest) return UN_ERROR_MEMORY;
+    for (int64_t v = own.begin; v < own.end; v++) {
+        int32_t node = un_cut_nearest(cut, (int32_t)v, cut->x[cut->same[v]]);
+        (*nearest)[v - own.begin] = node < 0 ? NO_NODE : number_of(mesh->share, node);
+    }
+    return UN_OK;
+}
+
+un_status un_cut_gather_nearest(un_context *ctx, un_arena *arena, const un_cut *cut, uint32_t **all)
+{
+    un_part own = un_cut_own_vertices(cut);
+    uint32_t *mine;
+    UN_TRY(un_ranks_agree(ctx, list_nearest(arena, cut, &mine)));
+    un_range range = un_ranks_range(ctx, own.end - own.begin);
+    *all = NULL;
+    if (un_rank(ctx) == 0) *all = un_arena_alloc(arena, (size_t)range.total + 1, sizeof **all);
+    UN_TRY(un_ranks_agree(ctx, *all || un_rank(ctx) > 0 ? UN_OK : UN_ERROR_MEMORY));
+    un_ranks_own_window(ctx, range, mine, sizeof *mine, 0, range.total, *all);
+    return UN_OK;
+}

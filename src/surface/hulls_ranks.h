@@ -1,0 +1,20 @@
+/* What hull_mesher.c needs to be several (hull_ranks.c). */
+#ifndef UN_SURFACE_HULLS_RANKS_H
+#define UN_SURFACE_HULLS_RANKS_H
+
+#include "surface/surface.h"
+
+/* The particles of all ranks, as far as a surface needs them, with places and velocities rounded as
+ * files have them. From the arena. */
+typedef struct un_all_particles {
+    un_particles particles;
+    float *radius, *depth;
+} un_all_particles;
+un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_all_particles *all,
+                               const un_hull_mesher *in);
+/* The tree of the requests of all ranks, shared out evenly by requests. part: as for
+ * un_octree_build_ranks. */
+un_status un_hulls_build_tree(un_octree *tree, un_tree_share *part, un_arena *arena,
+                              const un_octree_request *request);
+
+#endif
