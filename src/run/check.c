@@ -1,7 +1,5 @@
 /* Predictions before a run: size, memory, time, and probable problems. */
-#include "pressure/pressure.h"
 #include "run/run.h"
-#include "viscosity/viscosity.h"
 
 #include <stdio.h>
 
@@ -234,9 +232,10 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
 /* ---- several processes ---- */
 
 /* What a process of several needs beside its share: MPI itself, and distances to solids, by cell;
- * where solids move, thick liquid flows or the surface pulls, all that is known of solids. A dam
- * break of 96 cells: 318 MB are said for 2 and 188 for 4, measured 305 and 183; of one process 557
- * are said and 517 measured. */
+ * where solids move or the surface pulls, all that is known of solids. A dam break of 96 cells: 318
+ * MB are said for 2 and 188 for 4, measured 305 and 183; of one process 557 are said and 517
+ * measured. A box of syrup of 48 cells: 181 and 129, measured 180 and 137; of one process 296 and
+ * 286. */
 #define RANK_BYTES 20e6
 #define RANK_CELL_BYTES 8.0
 #define RANK_SOLIDS_BYTES 24.0
@@ -259,18 +258,7 @@ static bool knows_solids(const un_scene_def *def)
 {
     bool moves = false;
     for (int32_t n = 0; n < def->solid_count; n++) moves |= def->solids[n].moves;
-    return moves || un_scene_viscous(def) || def->fluid.surface_tension > 0;
-}
-
-/* Every process has the velocities, the pressure system and the viscous one of all viscous liquid.
- */
-static double viscous_bytes(const un_scene_def *def, const un_check *check)
-{
-    un_grid grid = un_grid_make(def->domain.size, def->detail.finest);
-    double liquid = (double)check->particle_count_max / (1 << grid.dim);
-    if (!un_scene_viscous(def)) return 0;
-    return (double)grid.cell_count * (3 * 4 + grid.dim * (2 * 8 + 1)) +
-           un_pressure_bytes(&grid, liquid) + un_viscosity_grid_bytes(&grid, liquid);
+    return moves || def->fluid.surface_tension > 0;
 }
 
 un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check *check,
@@ -298,9 +286,7 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
     share->seconds_per_frame = check->seconds_per_frame;
     if (ranks == 1) return UN_OK;
     double each = knows_solids(&scene->def) ? RANK_SOLIDS_BYTES : RANK_CELL_BYTES;
-    double whole = fmin(viscous_bytes(&scene->def, check), check->bytes);
-    share->bytes =
-        RANK_BYTES + each * (double)check->cell_count + whole + (check->bytes - whole) * part;
+    share->bytes = RANK_BYTES + each * (double)check->cell_count + check->bytes * part;
     share->seconds_per_frame *= RANK_TIME * part;
     return UN_OK;
 }
