@@ -133,6 +133,37 @@ UN_KERNEL bool is_family(const un_leaves *m, int64_t c, int64_t end, int dim)
     return tree->key[c + count - 1] >> (shift + 3) == tree->key[c] >> (shift + 3);
 }
 
+/* Of 4^dim cubes: those around the child in the lower corner, and those that touch its lower
+ * corner; for other children and corners they are shifted by so much. */
+#define AROUND_FIRST (UINT64_C(0x777) | UINT64_C(0x777) << 16 | UINT64_C(0x777) << 32)
+#define CORNER_FIRST (UINT64_C(0x33) | UINT64_C(0x33) << 16)
+static inline int shift_in_cubes(int k)
+{
+    return (k & 1) + 4 * (k >> 1 & 1) + 16 * (k >> 2);
+}
+
+/* compare_near for the leaves c, c + 1, ... of a family, from the cubes around it. */
+UN_KERNEL void compare_family(un_leaves *m, int64_t c, const int32_t *cube, int dim)
+{
+    const un_octree *tree = m->tree;
+    uint64_t other = 0, larger = 0;
+    uint64_t around = dim == 2 ? 0x777 : AROUND_FIRST, corner = dim == 2 ? 0x33 : CORNER_FIRST;
+    int level = tree->level[c];
+    for (int n = 0; n < (dim == 2 ? 16 : 64); n++) {
+        int there = cube[n] < 0 ? UN_LEVELS_MAX + 1 : tree->level[cube[n]];
+        other |= (uint64_t)(there != level) << n;
+        larger |= (uint64_t)(there < level) << n;
+    }
+    for (int k = 0; k < 1 << dim; k++) {
+        uint64_t of = larger >> shift_in_cubes(k) & around;
+        uint8_t coarse = 0;
+        for (int i = 0; i < 1 << dim && of; i++)
+            if (of & corner << shift_in_cubes(i)) coarse |= (uint8_t)(1 << i);
+        m->even[c + k] = !(other >> shift_in_cubes(k) & around);
+        m->coarse[c + k] = coarse;
+    }
+}
+
 /* A family shares what is around it: 4^dim cubes instead of 3^dim for each. Returns how many leaves
  * it was for. */
 UN_KERNEL int find_near_in(un_leaves *m, int64_t c, int64_t end, int dim)
@@ -145,11 +176,11 @@ UN_KERNEL int find_near_in(un_leaves *m, int64_t c, int64_t end, int dim)
     }
     find_cubes_family(m, c, cube, dim);
     for (int k = 0; k < 1 << dim; k++) {
-        const int32_t *first = cube + (k & 1) + 4 * (k >> 1 & 1) + 16 * (k >> 2);
+        const int32_t *first = cube + shift_in_cubes(k);
         for (int n = 0; n < (dim == 2 ? 9 : 27); n++)
             *near++ = first[n % 3 + 4 * (n / 3 % 3) + 16 * (n / 9)];
-        compare_near(m, c + k, dim);
     }
+    compare_family(m, c, cube, dim);
     return 1 << dim;
 }
 
@@ -309,8 +340,9 @@ void un_leaves_range(const un_leaves *m, int32_t c, int n, int32_t *first, int32
     if (leaf < 0) return;
     *end = leaf + 1;
     if (tree->level[leaf] <= tree->level[c]) return;
-    int shift = 3 * (tree->level_max - tree->level[c]);
+    int shift = 3 * (tree->level_max - tree->level[c]), all = 1 << m->dim;
     uint64_t cube = tree->key[leaf] >> shift;
+    if (leaf + all < m->count && tree->key[leaf + all - 1] >> shift == cube) *end = leaf + all;
     while (*end < m->count && tree->key[*end] >> shift == cube) ++*end;
 }
 

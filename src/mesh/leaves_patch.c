@@ -10,15 +10,16 @@ void un_face_finder_init(un_face_finder *s, const un_leaves *m, const double *u,
 {
     s->m = m;
     s->u[0] = u;
-    s->u[1] = other;
+    s->u[1] = other ? other : u; /* a second one that nobody asks for costs less than a branch */
     s->fields = other ? 2 : 1;
     for (int l = 0; l <= m->tree->level_max; l++) s->ring[l].at.key = UN_RING_NONE;
 }
 
 static inline void take_side(const un_face_finder *s, int32_t leaf, int side, double out[2])
 {
-    out[0] = un_leaf_side_value(s->m, s->u[0], leaf, side);
-    if (s->fields == 2) out[1] = un_leaf_side_value(s->m, s->u[1], leaf, side);
+    int32_t f = s->m->side[leaf][side];
+    out[0] = f >= 0 ? s->u[0][f] : un_leaf_side_value(s->m, s->u[0], leaf, side);
+    out[1] = f >= 0 ? s->u[1][f] : un_leaf_side_value(s->m, s->u[1], leaf, side);
 }
 
 /* The mean over a side of a cube that is divided; first: the leaf in its lower corner. */
@@ -131,11 +132,21 @@ typedef struct block {
     const un_siblings *of;
     int32_t leaf[64];    /* holds each cube's lower corner, -1 beyond the brick, or
                             UN_RING_UNKNOWN: ask leaf_at */
+    uint64_t equal;      /* by bit: known to be a leaf of the siblings' level */
     bool in[3][4];       /* by axis and place: in the brick? */
+    int inside[3][4];    /* that place, or the next one in the brick */
     uint64_t part[3][4]; /* what the cubes' codes are made of, if any is unknown */
 } block;
 
 static const int block_step[3] = {1, 4, 16};
+
+/* Beyond the brick as at its boundary. */
+static int place_inside(const bool in[4], int i)
+{
+    if (i == 0) return in[0] ? 0 : 1;
+    while (!in[i]) i--;
+    return i;
+}
 
 /* Each cube from the nearest sibling. */
 static void find_block(block *b, const un_leaves *m, const un_siblings *of)
@@ -154,7 +165,10 @@ static void find_block(block *b, const un_leaves *m, const un_siblings *of)
             if (!whole && b->in[a][i])
                 b->part[a][i] = a == 2 && !deep ? 0 : un_morton_spread((uint64_t)(uint32_t)q) << a;
         }
+        for (int i = 0; i < 4; i++)
+            b->inside[a][i] = a == 2 && !deep ? 0 : place_inside(b->in[a], i);
     }
+    b->equal = 0;
     for (int k = 0; k < (deep ? 4 : 1); k++)
         for (int j = 0; j < 4; j++)
             for (int i = 0; i < 4; i++) {
@@ -162,7 +176,9 @@ static void find_block(block *b, const un_leaves *m, const un_siblings *of)
                 int32_t c = of->child[child];
                 int d = i - 1 - (i > 1) + 3 * (j - 1 - (j > 1));
                 if (deep) d += 9 * (k - 1 - (k > 1));
-                b->leaf[n] = c < 0 ? UN_RING_UNKNOWN : un_leaf_near(m, c)[m->near_count / 2 + d];
+                int32_t there = c < 0 ? UN_RING_UNKNOWN : un_leaf_near(m, c)[m->near_count / 2 + d];
+                b->leaf[n] = there;
+                if (there >= 0) b->equal |= (uint64_t)(tree->level[there] == of->level) << n;
             }
 }
 
@@ -176,28 +192,37 @@ static int32_t leaf_at(block *b, const un_octree *tree, int n)
 }
 
 /* Between the faces around the parent; plane: 0 .. 2 along the axis, i: places along the others. */
+UN_KERNEL void between_parents_in(un_face_finder *s, const un_siblings *of, int axis, int plane,
+                                  const int i[2], double out[2], int dim)
+{
+    int level = of->level, low[2] = {0, 0};
+    un_face_ring *parent = ring_of(s, level - 1, of->parent, -1);
+    double share[2] = {0, 0}, sum[2] = {0, 0};
+    low[0] = un_ring_between(0, i[0] - 1, &share[0]);
+    if (dim == 3) low[1] = un_ring_between(0, i[1] - 1, &share[1]);
+    int first = axis * UN_RING_AXIS + 2 * (1 + low[0]) + 6 * (1 + low[1]);
+    int begin = plane == 2, end = plane == 0 ? 1 : 2;
+    for (int k = 0; k < 1 << (dim - 1); k++) {
+        int a = k & 1, b = k >> 1;
+        double w = (plane == 1 ? 0.5 : 1) * (a ? share[0] : 1 - share[0]);
+        if (dim == 3) w *= b ? share[1] : 1 - share[1];
+        for (int up = begin; up < end; up++) {
+            int n = first + up + 2 * a + 6 * b;
+            const double *u = parent->u[n];
+            if (!(parent->have >> n & 1))
+                u = take_face(s, parent, level - 1, axis, up, low[0] + a, low[1] + b);
+            sum[0] += w * u[0];
+            sum[1] += w * u[1];
+        }
+    }
+    out[0] = sum[0];
+    out[1] = sum[1];
+}
+
 static void between_parents(un_face_finder *s, const un_siblings *of, int axis, int plane,
                             const int i[2], double out[2])
 {
-    int level = of->level, deep = s->m->dim == 3, low[2] = {0, 0};
-    un_face_ring *parent = ring_of(s, level - 1, of->parent, -1);
-    double share[2] = {0, 0};
-    low[0] = un_ring_between(0, i[0] - 1, &share[0]);
-    if (deep) low[1] = un_ring_between(0, i[1] - 1, &share[1]);
-    out[0] = out[1] = 0;
-    for (int k = 0; k < (deep ? 8 : 4); k++) {
-        int up = k & 1, a = k >> 1 & 1, b = k >> 2;
-        if (plane != 1 && plane != 2 * up) continue;
-        double w = plane == 1 ? 0.5 : 1;
-        w *= a ? share[0] : 1 - share[0];
-        if (deep) w *= b ? share[1] : 1 - share[1];
-        int n = axis * UN_RING_AXIS + up + 2 * (1 + low[0] + a) + 6 * (1 + low[1] + b);
-        const double *u = parent->have >> n & 1
-                              ? parent->u[n]
-                              : take_face(s, parent, level - 1, axis, up, low[0] + a, low[1] + b);
-        out[0] += w * u[0];
-        if (s->fields == 2) out[1] += w * u[1];
-    }
+    UN_BY_DIM(s->m->dim, between_parents_in(s, of, axis, plane, i, out, dim));
 }
 
 /* The face in a plane across an axis, 0 .. 2, of the cubes at places i along the other two. */
@@ -220,19 +245,12 @@ static inline void plane_face(un_face_finder *s, block *b, int axis, int plane, 
         between_parents(s, b->of, axis, plane, i, out);
 }
 
-/* Beyond the brick as at its boundary. */
-static int place_inside(const bool in[4], int i)
-{
-    if (i == 0) return in[0] ? 0 : 1;
-    while (!in[i]) i--;
-    return i;
-}
-
 /* By bit i + 4 j: the columns of cubes along the axis that the wanted siblings of a layer need. */
 static uint32_t columns_of(const un_siblings *of, int axis, int layer, int dim)
 {
     int t1 = axis == 0 ? 1 : 0, t2 = axis == 2 ? 1 : 2;
     uint32_t columns = 0;
+    if (of->wanted == (dim == 2 ? 0xfu : 0xffu)) return dim == 2 ? 0xfu : 0xffffu;
     for (uint32_t left = of->wanted; left; left &= left - 1) {
         int k = __builtin_ctz(left);
         if ((k >> axis & 1) != layer) continue;
@@ -248,19 +266,22 @@ UN_KERNEL void fill_own(un_face_finder *s, block *b, float *const value[2], int 
         uint32_t lower = columns_of(b->of, axis, 0, dim), upper = columns_of(b->of, axis, 1, dim);
         for (uint32_t left = lower | upper; left; left &= left - 1) {
             int n = __builtin_ctz(left), at = axis * UN_PATCH_AXIS + 2 * n;
-            int i[2] = {place_inside(b->in[t1], n & 3),
-                        dim == 2 ? 0 : place_inside(b->in[t2], n >> 2)};
+            int i[2] = {b->inside[t1][n & 3], dim == 2 ? 0 : b->inside[t2][n >> 2]};
+            int low = block_step[axis] + block_step[t1] * i[0] + block_step[t2] * i[1];
+            int high = low + block_step[axis];
             double u[3][2];
             int first = lower >> n & 1 ? 0 : 1, last = upper >> n & 1 ? 2 : 1;
-            int32_t own = b->leaf[block_step[axis] + block_step[t1] * i[0] + block_step[t2] * i[1]];
-            if (own >= 0 && s->m->tree->level[own] == b->of->level) { /* mostly */
-                take_side(s, own, 2 * axis, u[0]);
-                take_side(s, own, 2 * axis + 1, u[1]);
+            if (b->equal >> low & 1) { /* mostly, here and below */
+                take_side(s, b->leaf[low], 2 * axis, u[0]);
+                take_side(s, b->leaf[low], 2 * axis + 1, u[1]);
             } else {
                 if (first == 0) plane_face(s, b, axis, 0, i, u[0]);
                 plane_face(s, b, axis, 1, i, u[1]);
             }
-            if (last == 2) plane_face(s, b, axis, 2, i, u[2]);
+            if (last == 2 && b->equal >> high & 1)
+                take_side(s, b->leaf[high], 2 * axis + 1, u[2]);
+            else if (last == 2)
+                plane_face(s, b, axis, 2, i, u[2]);
             for (int f = 0; f < s->fields; f++) {
                 float *v = value[f] + at, middle = (float)u[1][f];
                 if (first == 0) v[0] = (float)u[0][f], v[1] = middle;

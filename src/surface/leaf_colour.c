@@ -560,7 +560,8 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
     }
     while (waiting > 0) {
         double limit = INFINITY;
-        for (int32_t i = 0; i < waiting; i++) limit = fmin(limit, depth[wait[i]]);
+        for (int32_t i = 0; i < waiting; i++)
+            limit = depth[wait[i]] < limit ? depth[wait[i]] : limit; /* fmin is a call */
         limit += FRONT_WIDTH * m->tree->h;
         int32_t left = 0;
         joining j = {m, depth, kept, front, 0};
