@@ -410,6 +410,7 @@ un_status un_octree_sizes(un_octree_flip *s, double dt)
                          .narrow = s->walls.narrow,
                          .velocity = s->at.centre,
                          .sources = &s->core.sources,
+                         .bodies = un_core_free_bodies(&s->core),
                          .time = s->core.time,
                          .scale = s->budget.scale};
     un_leaves_centre_velocity(ctx, s->at.centre, &s->leaves, s->at.u);

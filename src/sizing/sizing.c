@@ -21,7 +21,8 @@
  * where particles get stuck; here d = GRADE |phi|, and the same bound holds along the surface
  * (un_sizing_limit). The bound also carries sizes from the surface to the nodes around it, for
  * which the paper extrapolates. (5) Shallow liquid over a wall has a term of its own, FILM, and so
- * have emitters and drains, SOURCE. */
+ * have emitters and drains, SOURCE. (6) Liquid beside a body that it moves is as fine as at the
+ * surface: d is the distance from whichever is nearer. */
 #include "sizing/sizing.h"
 
 /* A cell's edge times the curvature: a ridge of radius R has cells of R / 2, a ball cells of R / 4.
@@ -258,6 +259,18 @@ static double hidden(const view *v, un_vec3 x)
     return un_clamp((side / depth - VIEW_MARGIN) / VIEW_FADE, 0, 1);
 }
 
+/* How far a place is from the bodies that the liquid moves, or `far` if they are farther. What
+ * moves with such a body is the liquid around it: its mass is the body's as much as its own. */
+static double way_to_bodies(const un_bodies *bodies, un_vec3 x, double far)
+{
+    for (int32_t b = 0; b < bodies->count; b++) {
+        const un_body *body = &bodies->body[b];
+        if (!body->free || un_body_box_distance(body, x) >= far) continue;
+        far = fmin(far, fmax(0, un_body_distance(body, x)));
+    }
+    return far;
+}
+
 static void combine(void *arg, int64_t begin, int64_t end)
 {
     sizing_args *a = arg;
@@ -273,6 +286,9 @@ static void combine(void *arg, int64_t begin, int64_t end)
             size += (a->surface - size) * hidden(&a->view, a->nodes->x[n]);
         /* an infinite phi is far, one that is no number too */
         double depth = a->depth * fabs(a->def->phi[n]);
+        if (a->def->bodies && a->nodes->used[n] && depth > size)
+            depth = a->depth * way_to_bodies(a->def->bodies, a->nodes->x[n],
+                                             fmin(depth, a->coarsest) / a->depth);
         if (a->share) depth = (double)a->share[n] * fmin(depth, a->coarsest);
         if (a->depth > 0 && !(depth <= size)) size = depth <= a->coarsest ? depth : a->coarsest;
         a->size[n] = (float)un_clamp(scale * size, a->h, a->coarsest);

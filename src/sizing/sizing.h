@@ -9,6 +9,7 @@
 #define UN_SIZING_H
 
 #include "base/base.h"
+#include "bodies/bodies.h"
 #include "mesh/mesh.h"
 #include "particles/particles.h"
 #include "scene/scene.h"
@@ -121,6 +122,8 @@ typedef struct un_sizing_def {
     const float *narrow;       /* at nodes near solids: how thick these are there; NULL: unknown */
     const un_vec3 *velocity;   /* at nodes, right where phi < 0; NULL: no strain yet */
     const un_sources *sources; /* NULL: none */
+    const un_bodies *bodies;   /* beside those that the liquid moves no depth makes cells coarser;
+                                  NULL: none */
     double time;               /* s, for camera and custom */
     double scale;              /* of all sizes, from the budget; 1: none */
 } un_sizing_def;

@@ -251,6 +251,35 @@ static void depth(void **state)
     }
 }
 
+/* Beside a body that the liquid moves depth counts from the body; beside another it does not. */
+static void depth_beside_bodies(void **state)
+{
+    (void)state;
+    const double high[6] = {0.5, 0.93, 0.5, 0, 1, 0};
+    for (int free = 0; free < 2; free++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "scene { method = 'tet', " WATER ", detail = { coarsest = 2, finest = 64 },"
+                 " solids = { sphere { center = {.5, .25, .5}, radius = .12%s } },"
+                 " sizing = { solid_curvature = false, film = false } }",
+                 free ? ", density = 500" : "");
+        bench b;
+        bench_make(&b, text, 16, plane_set, high);
+        b.def.bodies = b.bodies;
+        bench_evaluate(&b);
+        int beside = 0;
+        for (int32_t n = 0; n < b.mesh.node_count; n++) {
+            double way = un_length(un_sub(b.mesh.x[n], un_v3(0.5, 0.25, 0.5))) - 0.12;
+            double d = free ? fmin(-b.phi[n], fmax(way, 0)) : -b.phi[n];
+            if (d < -0.1) continue;
+            beside += way < 0.2 && -b.phi[n] > 0.5;
+            check_near(b.size[n], fmin(0.5, fmax(0.125, 0.3 * d)), 1e-6);
+        }
+        assert_true(beside > 10);
+        bench_end(&b);
+    }
+}
+
 /* ---- film ---- */
 
 /* Half of the thickness over the floor, down to four finest cells; side walls ask for nothing. */
@@ -533,6 +562,7 @@ int main(void)
         cmocka_unit_test(solid_influence_fades),
         cmocka_unit_test(thin_plates),
         cmocka_unit_test(depth),
+        cmocka_unit_test(depth_beside_bodies),
         cmocka_unit_test(film),
         cmocka_unit_test(strain),
         cmocka_unit_test(deformability),
