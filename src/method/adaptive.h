@@ -60,7 +60,8 @@ typedef struct un_adaptive_ranks {
     un_tet_share tets;
     un_particle_share particles;
     struct un_adaptive *whole; /* rank 0: all of it, until the next step; NULL: not needed yet */
-    double *probed; /* rank 0: values of the scene's probes in this step, unless there is a whole */
+    double *probed; /* values of the scene's probes in this step, unless there is a whole; then how
+                       far the floor is wet along those of fronts */
     bool has_probed;
     un_particles window; /* rank 0: particles on their way to a file */
     void *fetched;
@@ -185,7 +186,7 @@ un_status un_adaptive_save_nodes(const un_adaptive *a, un_state *out, const char
 uint64_t un_adaptive_hash(const un_adaptive *a);
 /* The value of a probe, from what this rank has; and whether ranks find it together. */
 double un_adaptive_probe_here(const un_adaptive *a, const un_probe *which);
-un_status un_adaptive_probe_ranks(un_adaptive *a);
+un_status un_adaptive_probe_ranks(un_adaptive *a, unsigned what);
 bool un_adaptive_shares_probes(const un_adaptive *a);
 /* Entries of a method's table. */
 un_status un_adaptive_gather_ranks(void *state, unsigned what);

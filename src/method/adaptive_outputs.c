@@ -103,9 +103,10 @@ static double velocity_at(const un_adaptive *a, const un_probe *which)
 double un_adaptive_probe(const void *state, const un_probe *which)
 {
     const un_adaptive *a = state;
-    for (int32_t i = 0; i < a->core.def->probe_count && a->ranks.has_probed && !a->ranks.whole; i++)
-        if (which == &a->core.def->probes[i]) return a->ranks.probed[i];
-    return un_adaptive_probe_here(un_adaptive_shown(state), which);
+    const double *found = NULL;
+    if (a->ranks.has_probed && !a->ranks.whole)
+        found = un_core_probed(&a->core, which, a->ranks.probed);
+    return found ? *found : un_adaptive_probe_here(un_adaptive_shown(state), which);
 }
 
 double un_adaptive_probe_here(const un_adaptive *a, const un_probe *which)

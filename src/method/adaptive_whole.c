@@ -172,14 +172,8 @@ static un_status load_whole(un_adaptive *a, const un_state *all)
 bool un_adaptive_shares_probes(const un_adaptive *a)
 {
     const un_scene_def *def = a->core.def;
-    for (int32_t i = 0; i < def->probe_count; i++) switch (def->probes[i].kind) {
-        case UN_PROBE_WET:
-        case UN_PROBE_FLUX:
-        case UN_PROBE_FORCE:
-            return false;
-        default:
-            break;
-        }
+    for (int32_t i = 0; i < def->probe_count; i++)
+        if (def->probes[i].kind == UN_PROBE_FORCE) return false;
     return true;
 }
 
@@ -193,14 +187,15 @@ static void probe_at(const un_adaptive *a, const un_probe *which, double *value)
     un_ranks_add(ctx, value, 1);
 }
 
-un_status un_adaptive_probe_ranks(un_adaptive *a)
+un_status un_adaptive_probe_ranks(un_adaptive *a, unsigned what)
 {
     un_context *ctx = a->core.ctx;
     const un_scene_def *def = a->core.def;
     const un_tets *mesh = &a->mesh.tets;
     un_status status = UN_OK;
     if (!a->ranks.probed) {
-        a->ranks.probed = un_alloc(ctx, (size_t)def->probe_count + 1, sizeof *a->ranks.probed);
+        size_t count = 2 * (size_t)def->probe_count + 1;
+        a->ranks.probed = un_alloc(ctx, count, sizeof *a->ranks.probed);
         if (!a->ranks.probed) status = UN_ERROR_MEMORY;
     }
     UN_TRY(un_ranks_agree(ctx, status));
@@ -211,9 +206,11 @@ un_status un_adaptive_probe_ranks(un_adaptive *a)
             UN_TRY(un_probe_front_ranks(ctx, a->node.phi, mesh, p->axis, p->sign, value));
         else if (p->kind == UN_PROBE_HEIGHT)
             UN_TRY(un_probe_height_ranks(ctx, a->node.phi, mesh, p->at.x, p->at.z, value));
-        else
+        else if (p->kind == UN_PROBE_PRESSURE || p->kind == UN_PROBE_VELOCITY)
             probe_at(a, p, value);
     }
+    bool fronts = what & UN_SHOW_FRONTS;
+    UN_TRY(un_core_probe_ranks(&a->core, &a->markers, fronts, a->ranks.probed));
     a->ranks.has_probed = true;
     return UN_OK;
 }
@@ -222,9 +219,11 @@ un_status un_adaptive_gather_ranks(void *state, unsigned what)
 {
     un_adaptive *a = state;
     un_context *ctx = a->core.ctx;
-    if (!a->ranks.any || !(what & UN_SHOW_ALL)) return UN_OK;
+    unsigned probes = UN_SHOW_PROBES | UN_SHOW_FRONTS;
+    if (!a->ranks.any || !(what & (UN_SHOW_ALL | probes))) return UN_OK;
     if (un_ranks_max(ctx, a->ranks.whole != NULL) > 0) return UN_OK;
-    if (what & UN_SHOW_PROBES && un_adaptive_shares_probes(a)) return un_adaptive_probe_ranks(a);
+    bool cells = what & UN_SHOW_ALL && !(what & UN_SHOW_PROBES);
+    if (!cells && un_adaptive_shares_probes(a)) return un_adaptive_probe_ranks(a, what);
     un_state mine, all;
     un_state_init(&mine, ctx);
     un_state_init(&all, ctx);

@@ -175,6 +175,37 @@ double un_core_probe(const un_core *c, const un_probe *which, const un_particles
     return un_particles_wet(c->ctx, particles, c->walls, c->def->gravity, which->axis, which->sign);
 }
 
+un_status un_core_probe_ranks(const un_core *c, const un_markers *markers, bool fronts,
+                              double *probed)
+{
+    const un_scene_def *def = c->def;
+    for (int32_t i = 0; i < def->probe_count; i++) {
+        const un_probe *p = &def->probes[i];
+        bool front = fronts && p->kind == UN_PROBE_FRONT;
+        if (p->kind == UN_PROBE_FLUX)
+            UN_TRY(un_markers_flux(c->ctx, markers, p->at, p->to, p->axis, c->grid.h, &probed[i]));
+        else if (p->kind == UN_PROBE_WET || front)
+            UN_TRY(un_markers_wet(c->ctx, markers, c->walls, def->gravity, p->axis, p->sign,
+                                  &probed[front ? def->probe_count + i : i]));
+    }
+    return UN_OK;
+}
+
+const double *un_core_probed(const un_core *c, const un_probe *which, const double *probed)
+{
+    const un_scene_def *def = c->def;
+    for (int32_t i = 0; i < def->probe_count; i++)
+        if (which == &def->probes[i]) return &probed[i];
+    for (int32_t i = 0; i < def->probe_count; i++) {
+        const un_probe *p = &def->probes[i];
+        bool alike = p->axis == which->axis && p->sign == which->sign;
+        if (p->kind != UN_PROBE_FRONT || !alike) continue;
+        if (which->kind == UN_PROBE_FRONT) return &probed[i];
+        if (which->kind == UN_PROBE_WET) return &probed[def->probe_count + i];
+    }
+    return NULL;
+}
+
 double un_core_force(const un_core *c, const un_probe *which, un_pressure_sample *pressure,
                      const void *state)
 {

@@ -91,6 +91,12 @@ void un_core_report(un_core *core, un_step *report, const un_solve_report *solve
 
 /* Those of the particles: wet, flux. */
 double un_core_probe(const un_core *core, const un_probe *which, const un_particles *particles);
+/* Several ranks find those of the scene together: the value of its probe i in probed[i], and with
+ * `fronts`, how far the floor is wet along front probe i, in probed[probe_count + i]. */
+un_status un_core_probe_ranks(const un_core *core, const un_markers *markers, bool fronts,
+                              double *probed);
+/* What they found for this one; NULL: nothing. */
+const double *un_core_probed(const un_core *core, const un_probe *which, const double *probed);
 /* The force of the method's pressure on a solid. */
 double un_core_force(const un_core *core, const un_probe *which, un_pressure_sample *pressure,
                      const void *state);

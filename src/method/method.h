@@ -59,9 +59,10 @@ typedef enum un_show {
     UN_SHOW_VELOCITY = 4,
     UN_SHOW_PARTICLES = 8,
     UN_SHOW_ALL = 15,
-    UN_SHOW_STATE = 16,  /* for save */
-    UN_SHOW_PROBES = 32, /* only the scene's own probes will be asked for, of what else is said */
-    UN_SHOW_SURFACE = 64 /* the output surface */
+    UN_SHOW_STATE = 16,   /* for save */
+    UN_SHOW_PROBES = 32,  /* only the scene's own probes will be asked for, of what else is said */
+    UN_SHOW_SURFACE = 64, /* the output surface */
+    UN_SHOW_FRONTS = 128  /* the scene's front probes, and how far the floor is wet along theirs */
 } un_show;
 
 /* Reads a checkpoint, or what a sieve keeps of it. */

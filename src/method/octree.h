@@ -31,6 +31,8 @@ typedef struct un_octree_ranks {
     un_leaf_share leaves;
     un_particle_share particles;
     un_markers *whole;   /* rank 0: all particles, with radii and depths, until the next step */
+    double *probed;      /* until the next step: see un_core_probe_ranks */
+    bool has_probed;
     un_particles window; /* rank 0: particles on their way to a file */
     void *fetched;
     size_t fetched_room;

@@ -157,6 +157,7 @@ static double velocity_at(const un_octree_flip *s, const un_probe *which)
 double un_octree_probe(const void *state, const un_probe *which)
 {
     const un_octree_flip *s = state;
+    const double *found = NULL;
     switch (which->kind) {
     case UN_PROBE_FRONT:
         return un_probe_front_leaves(s->core.ctx, s->at.phi, &s->leaves, which->axis, which->sign);
@@ -168,7 +169,8 @@ double un_octree_probe(const void *state, const un_probe *which)
         return velocity_at(s, which);
     case UN_PROBE_WET:
     case UN_PROBE_FLUX:
-        return un_core_probe(&s->core, which, &un_octree_shown(s)->particles);
+        if (s->ranks.has_probed) found = un_core_probed(&s->core, which, s->ranks.probed);
+        return found ? *found : un_core_probe(&s->core, which, &un_octree_shown(s)->particles);
     case UN_PROBE_FORCE:
         return un_core_force(&s->core, which, pressure_sample, s);
     }

@@ -17,6 +17,7 @@ void un_octree_ranks_free(un_octree_flip *s)
     un_context *ctx = s->core.ctx;
     if (!r->any) return;
     un_octree_show_nothing(s);
+    un_free(s->core.ctx, s->ranks.probed);
     un_particle_share_free(&r->particles);
     un_leaf_share_free(&r->leaves);
     un_tree_share_free(&r->tree);

@@ -1,6 +1,6 @@
 /* What method `octree` shows on several ranks. Particles and checkpoints pass through rank 0 a
- * window at a time. For probes of particles, and surfaces in 2D, rank 0 gets all particles; what is
- * at leaves every rank has. In 3D all make the surface together. */
+ * window at a time. For surfaces in 2D rank 0 gets all particles; what is at leaves every rank has.
+ * In 3D all make the surface together. */
 #include "method/octree.h"
 
 /* ---- windows ---- */
@@ -94,6 +94,7 @@ void un_octree_show_nothing(un_octree_flip *s)
 {
     un_markers *whole = s->ranks.whole;
     s->ranks.whole = NULL;
+    s->ranks.has_probed = false;
     if (!whole) return;
     un_markers_free(s->core.ctx, whole);
     un_free(s->core.ctx, whole);
@@ -116,6 +117,17 @@ static un_status make_whole(un_octree_flip *s, int64_t count)
     return UN_OK;
 }
 
+static un_status probe_particles(un_octree_flip *s, bool fronts)
+{
+    un_context *ctx = s->core.ctx;
+    size_t count = 2 * (size_t)s->core.def->probe_count + 1;
+    if (!s->ranks.probed) s->ranks.probed = un_alloc(ctx, count, sizeof *s->ranks.probed);
+    UN_TRY(un_ranks_agree(ctx, s->ranks.probed ? UN_OK : UN_ERROR_MEMORY));
+    UN_TRY(un_core_probe_ranks(&s->core, &s->markers, fronts, s->ranks.probed));
+    s->ranks.has_probed = true;
+    return UN_OK;
+}
+
 un_status un_octree_gather_ranks(void *state, unsigned what)
 {
     un_octree_flip *s = state;
@@ -123,8 +135,10 @@ un_status un_octree_gather_ranks(void *state, unsigned what)
     int64_t count = un_octree_particle_count(s);
     un_particles none = {0};
     bool first = un_rank(ctx) == 0;
-    bool flat = what & UN_SHOW_SURFACE && s->tree.dim == 2;
-    if (!s->ranks.any || !(what & UN_SHOW_PARTICLES || flat)) return UN_OK;
+    if (!s->ranks.any) return UN_OK;
+    if (what & (UN_SHOW_PARTICLES | UN_SHOW_FRONTS))
+        UN_TRY(probe_particles(s, what & UN_SHOW_FRONTS));
+    if (!(what & UN_SHOW_SURFACE && s->tree.dim == 2)) return UN_OK;
     if (un_ranks_max(ctx, s->ranks.whole != NULL) > 0) return UN_OK;
     UN_TRY(un_ranks_agree(ctx, first ? make_whole(s, count) : UN_OK));
     un_markers *whole = s->ranks.whole;

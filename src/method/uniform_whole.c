@@ -25,6 +25,7 @@ un_status un_uniform_gather(void *state, unsigned what)
     if (!r->slabs) return UN_OK;
     if (what & UN_SHOW_STATE) what |= UN_SHOW_LEVEL; /* for its hash */
     if (what & UN_SHOW_SURFACE) what |= UN_SHOW_ALL;
+    if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
     what &= ~r->has;
     UN_TRY(gather_fields(s, what));
     if (what & UN_SHOW_PARTICLES) UN_TRY(un_uniform_ranks_gather(s));

@@ -614,6 +614,12 @@ un_status un_markers_keep_flags(un_context *ctx, un_markers *markers);
 un_status un_markers_sums(un_context *ctx, const un_markers *markers, int32_t width,
                           un_parallel_values *values, void *arg, double *sums);
 un_status un_markers_volume(un_context *ctx, const un_markers *markers, double *volume);
+/* un_particles_wet and un_particles_flux of all ranks' particles, which all call this after
+ * sorting: with the bits of one rank. */
+un_status un_markers_wet(un_context *ctx, const un_markers *markers, const un_walls *walls,
+                         un_vec3 gravity, int32_t axis, double sign, double *wet);
+un_status un_markers_flux(un_context *ctx, const un_markers *markers, un_vec3 min, un_vec3 max,
+                          int32_t axis, double h, double *flux);
 
 /* ---- the octree that particles ask for (request.c) ---- */
 

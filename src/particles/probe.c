@@ -1,5 +1,6 @@
 /* Probes of what the level set cannot see: thin liquid on the floor, and streams of any width. */
 #include "particles/particles.h"
+#include "ranks/ranks.h"
 
 /* ---- wet: how far the floor is wet ---- */
 
@@ -37,36 +38,93 @@ static double along(un_vec3 x, int32_t axis)
     return axis == 0 ? x.x : axis == 1 ? x.y : x.z;
 }
 
+typedef struct wet_floor {
+    wet_args args;
+    int32_t axis;
+    double sign, least;
+    int32_t strip_count;
+    double *volume; /* by strip, of what lies there */
+} wet_floor;
+
+static int32_t strip_of(const wet_floor *f, double at)
+{
+    return un_clampi((int32_t)(at / f->args.h), 0, f->strip_count - 1);
+}
+
+static un_status begin_floor(un_context *ctx, wet_floor *f, const un_particles *p,
+                             const un_walls *walls, un_vec3 gravity)
+{
+    const un_grid *g = walls->grid;
+    wet_args *a = &f->args;
+    *a = (wet_args){.particles = p, .walls = walls, .down = un_normalize(gravity), .h = g->h};
+    a->large = 0.25 * g->h * g->h * (g->dim == 2 ? 1 : g->h);
+    if (!(un_length(gravity) > 0)) a->down = un_v3(0, -1, 0);
+    double across = g->dim == 2 ? 1 : f->axis == 0 ? g->size.z : g->size.x;
+    f->least = WET_DEPTH * g->h * g->h * across;
+    f->strip_count = g->n[f->axis];
+    a->lies = un_alloc(ctx, (size_t)p->count + 1, 1);
+    f->volume = un_alloc_zero(ctx, (size_t)f->strip_count, sizeof *f->volume);
+    return a->lies && f->volume ? UN_OK : UN_ERROR_MEMORY;
+}
+
+static void end_floor(un_context *ctx, wet_floor *f)
+{
+    un_free(ctx, f->args.lies);
+    un_free(ctx, f->volume);
+}
+
+static void add_strips(un_context *ctx, wet_floor *f)
+{
+    const un_particles *p = f->args.particles;
+    un_parallel_for(ctx, p->count, 4096, find_lying, &f->args);
+    for (int64_t q = 0; q < p->count; q++)
+        if (f->args.lies[q])
+            f->volume[strip_of(f, along(un_particle_position(p, q), f->axis))] += p->volume[q];
+}
+
+static double find_farthest(const wet_floor *f)
+{
+    const un_particles *p = f->args.particles;
+    double wet = NAN;
+    for (int64_t q = 0; q < p->count; q++) {
+        double at = along(un_particle_position(p, q), f->axis);
+        if (!f->args.lies[q] || f->volume[strip_of(f, at)] < f->least) continue;
+        if (!(f->sign * at <= f->sign * wet)) wet = at;
+    }
+    return wet;
+}
+
 double un_particles_wet(un_context *ctx, const un_particles *p, const un_walls *walls,
                         un_vec3 gravity, int32_t axis, double sign)
 {
-    const un_grid *g = walls->grid;
-    wet_args a = {.particles = p, .walls = walls, .down = un_normalize(gravity), .h = g->h};
-    a.large = 0.25 * g->h * g->h * (g->dim == 2 ? 1 : g->h);
-    if (!(un_length(gravity) > 0)) a.down = un_v3(0, -1, 0);
-    int64_t strips = g->n[axis];
-    double across = axis == 0 ? g->size.z : g->size.x, wet = NAN, *volume;
-    if (g->dim == 2) across = 1;
-    a.lies = un_alloc(ctx, (size_t)p->count + 1, 1);
-    volume = un_alloc_zero(ctx, (size_t)strips, sizeof *volume);
-    if (a.lies && volume) {
-        un_parallel_for(ctx, p->count, 4096, find_lying, &a);
-        for (int64_t q = 0; q < p->count; q++)
-            if (a.lies[q])
-                volume[un_clampi((int32_t)(along(un_particle_position(p, q), axis) / g->h), 0,
-                                 (int32_t)strips - 1)] += p->volume[q];
-        double least = WET_DEPTH * g->h * g->h * across;
-        for (int64_t q = 0; q < p->count; q++) {
-            double at = along(un_particle_position(p, q), axis);
-            if (!a.lies[q] ||
-                volume[un_clampi((int32_t)(at / g->h), 0, (int32_t)strips - 1)] < least)
-                continue;
-            if (!(sign * at <= sign * wet)) wet = at;
-        }
+    wet_floor f = {.axis = axis, .sign = sign};
+    double wet = NAN;
+    if (begin_floor(ctx, &f, p, walls, gravity) == UN_OK) {
+        add_strips(ctx, &f);
+        wet = find_farthest(&f);
     }
-    un_free(ctx, a.lies);
-    un_free(ctx, volume);
+    end_floor(ctx, &f);
     return wet;
+}
+
+/* Ranks add to the strips in turn, so in the order of one rank. */
+un_status un_markers_wet(un_context *ctx, const un_markers *m, const un_walls *walls,
+                         un_vec3 gravity, int32_t axis, double sign, double *wet)
+{
+    un_particles mine = un_particles_part(&m->particles, un_markers_own(m));
+    wet_floor f = {.axis = axis, .sign = sign};
+    un_status status = un_ranks_agree(ctx, begin_floor(ctx, &f, &mine, walls, gravity));
+    if (status == UN_OK) {
+        size_t bytes = (size_t)f.strip_count * sizeof *f.volume;
+        un_ranks_begin_turn(ctx, f.volume, bytes);
+        add_strips(ctx, &f);
+        un_ranks_end_turn(ctx, f.volume, bytes);
+        double far = find_farthest(&f);
+        far = un_ranks_max(ctx, isnan(far) ? -INFINITY : sign * far);
+        *wet = isfinite(far) ? sign * far : NAN;
+    }
+    end_floor(ctx, &f);
+    return status;
 }
 
 /* ---- flux: volume through a rectangle ---- */
@@ -80,11 +138,11 @@ typedef struct flux_args {
 
 /* A particle is spread along the axis by a hat of a cell's width, of its own where that is larger:
  * its velocity times its share of the plane. */
-static double flux_of(void *arg, int64_t begin, int64_t end)
+static void add_flux(void *arg, int64_t begin, int64_t end, double *sums)
 {
     const flux_args *a = arg;
     const un_particles *p = a->particles;
-    double sum = 0;
+    double sum = *sums;
     for (int64_t q = begin; q < end; q++) {
         bool in = true;
         for (int axis = 0; axis < a->dim; axis++)
@@ -95,13 +153,26 @@ static double flux_of(void *arg, int64_t begin, int64_t end)
         double d = fabs(p->x[a->axis][q] - a->min[a->axis]) / width;
         if (d < 1) sum += p->volume[q] * p->v[a->axis][q] * (1 - d) / width;
     }
-    return sum;
+    *sums = sum;
+}
+
+static flux_args through(const un_particles *p, un_vec3 min, un_vec3 max, int32_t axis, double h)
+{
+    return (flux_args){p, {min.x, min.y, min.z}, {max.x, max.y, max.z}, axis, p->flat ? 2 : 3, h};
 }
 
 double un_particles_flux(un_context *ctx, const un_particles *particles, un_vec3 min, un_vec3 max,
                          int32_t axis, double h)
 {
-    flux_args a = {particles, {min.x, min.y, min.z},   {max.x, max.y, max.z},
-                   axis,      particles->flat ? 2 : 3, h};
-    return un_parallel_sum(ctx, particles->count, flux_of, &a);
+    flux_args a = through(particles, min, max, axis, h);
+    double flux;
+    un_parallel_sums(ctx, particles->count, 1, add_flux, &a, &flux);
+    return flux;
+}
+
+un_status un_markers_flux(un_context *ctx, const un_markers *m, un_vec3 min, un_vec3 max,
+                          int32_t axis, double h, double *flux)
+{
+    flux_args a = through(&m->particles, min, max, axis, h);
+    return un_markers_sums(ctx, m, 1, add_flux, &a, flux);
 }

@@ -86,7 +86,7 @@ static unsigned frame_shows(const un_loop *l)
 {
     unsigned what = 0;
     for (int32_t i = 0; i < l->def->probe_count; i++) /* watch_fronts */
-        if (l->def->probes[i].kind == UN_PROBE_FRONT) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
+        if (l->def->probes[i].kind == UN_PROBE_FRONT) what |= UN_SHOW_FRONTS;
     if (l->def->output.mesh) what |= UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY;
     return l->def->output.surface ? what | UN_SHOW_SURFACE : what;
 }

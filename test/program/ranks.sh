@@ -177,7 +177,8 @@ scene { method = "tet", domain = { size = {1, 0.8, 0.7}, open = {"top"} },
         sizing = { custom = function(x, y, z, t) return x > 0.5 and 0.05 or 0.2 end },
         probes = { front { axis = "x" }, front { name = "top", axis = "y" }, height { at = {0.1, 0.5} },
                    pressure { at = {0.2, 0.1, 0.4} }, -- those that ranks find together
-                   velocity { at = {0.2, 0.1, 0.4}, axis = "x" } },
+                   velocity { at = {0.2, 0.1, 0.4}, axis = "x" }, wet { axis = "z" },
+                   flux { min = {0.35, 0, 0}, max = {0.35, 0.8, 0.7} } },
         output = { mesh = true } }
 EOF
 # viscous liquid that differs from place to place, sticks to one side and slides along the others, and
@@ -201,11 +202,12 @@ scene { method = "tet", domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 
                    velocity = {0, 0, 0.1} },
         solids = { solid { sphere { center = {0.03, 0.02, 0.03}, radius = 0.012 }, density = 400,
                            contact_angle = 110 },
-                   box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } } }
+                   box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } },
+        probes = { front { axis = "x" } } }
 EOF
 # the same on leaves, with surface tension
 sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count = 2/' \
-    -e 's/probes = {/fluid = { surface_tension = 0.07 }, probes = { wet { axis = "x" },/' \
+    -e 's/probes = {/fluid = { surface_tension = 0.07 }, probes = { wet { name = "along", axis = "x" },/' \
     splash.lua >spill.lua
 same_run() { # DIRECTORY DIRECTORY
     diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
