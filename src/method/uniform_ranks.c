@@ -15,7 +15,7 @@
  * emits all of them and keeps its own; so where there are emitters every rank has the whole level
  * set.
  *
- * Thin particles go to all ranks, which even all sheets, each for itself. */
+ * Thin particles go to all ranks, each of which evens its own. */
 #include "method/uniform.h"
 
 /* ---- particles from ranks to ranks ---- */
@@ -624,25 +624,43 @@ static un_status list_thin(un_uniform *s, int32_t **thin, int64_t *thin_count)
     return UN_OK;
 }
 
+/* Marks those that arrived that are this rank's, `index`, in the order of ids. */
+static un_status mark_own(un_uniform *s, const int32_t *index, int64_t count, uint8_t **own)
+{
+    const un_uniform_ranks *r = &s->ranks;
+    int64_t at = 0;
+    *own = un_arena_alloc(&s->core.arena, (size_t)r->arrived.count + 1, 1);
+    if (!*own) return UN_ERROR_MEMORY;
+    for (int32_t i = 0; i < r->arrived.count; i++) {
+        (*own)[i] = at < count && r->id[index[at]] == r->arrived_id[i];
+        at += (*own)[i];
+    }
+    UN_ASSERT(at == count);
+    return UN_OK;
+}
+
 un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def)
 {
     un_uniform_ranks *r = &s->ranks;
     un_particles *p = &s->particles;
+    un_sheets_def here = *def;
     int32_t *index;
+    uint8_t *own;
     int64_t count, at = 0;
     UN_TRY(list_thin(s, &index, &count));
     UN_TRY(send_to_all(s, index, count));
-    UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &r->arrived, def, NULL));
-    for (int32_t i = 0; i < r->arrived.count && at < count; i++) {
-        int32_t q = index[at];
-        if (r->id[q] != r->arrived_id[i]) continue;
+    UN_TRY(mark_own(s, index, count, &own));
+    here.own = own;
+    if (count > 0)
+        UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &r->arrived, &here, NULL));
+    for (int32_t i = 0; i < r->arrived.count; i++) {
+        if (!own[i]) continue;
+        int32_t q = index[at++];
         un_particle_set_position(p, q, un_particle_position(&r->arrived, i));
         un_particle_set_velocity(p, q, un_particle_velocity(&r->arrived, i));
         p->flags[q] = r->arrived.flags[i];
         p->fall[q] = r->arrived.fall[i];
-        at++;
     }
-    UN_ASSERT(at == count);
     un_arena_reset(&s->core.arena);
     return UN_OK;
 }

@@ -676,9 +676,9 @@ typedef struct un_sheets_def {
     double dt, pace; /* s; pace: un_scene_pace */
     double strength; /* solver.sheets: 0 none */
     const un_walls *walls;
-    const float *wall; /* at particles: a lower bound of the distance to walls, m; NULL: from the
-                          walls' grid */
-    un_part own;       /* only these particles change; none: all */
+    const float *wall;  /* at particles: a lower bound of the distance to walls, m; NULL: from the
+                           walls' grid */
+    const uint8_t *own; /* by particle: 1 where it is to change; NULL: all */
 } un_sheets_def;
 /* What the last evening found, for resizing: by particle, until the particles are sorted. */
 typedef struct un_sheets {

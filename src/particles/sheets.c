@@ -499,7 +499,7 @@ static un_status gather_thin(un_context *ctx, un_arena *arena, un_thin *t, const
 
 typedef struct own_args {
     un_thin *thin;
-    un_part own; /* particles */
+    const uint8_t *own; /* by particle */
 } own_args;
 
 static void find_near(void *arg, int64_t begin, int64_t end)
@@ -511,7 +511,7 @@ static void find_near(void *arg, int64_t begin, int64_t end)
         un_thin_chunk chunk;
         t->own[g] = 0;
         for (int64_t i = g * UN_GROUP; i < un_min64((g + 1) * UN_GROUP, t->count); i++)
-            t->own[g] |= t->id[i] >= a->own.begin && t->id[i] < a->own.end;
+            t->own[g] |= a->own[t->id[i]];
         if (!t->own[g]) continue;
         un_thin_walk_begin(&walk, t, (int32_t)g);
         while (un_thin_walk_next(&walk, &chunk))
@@ -521,7 +521,7 @@ static void find_near(void *arg, int64_t begin, int64_t end)
 }
 
 /* Only some particles are to change. */
-static un_status choose_own(un_context *ctx, un_arena *arena, un_thin *t, un_part own)
+static un_status choose_own(un_context *ctx, un_arena *arena, un_thin *t, const uint8_t *own)
 {
     own_args a = {t, own};
     int32_t groups = t->groups.group_count;
@@ -571,7 +571,7 @@ un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particle
     thin.count = (int64_t)un_parallel_sum(ctx, particles->count, is_thin, particles);
     if (thin.count <= THREAD_COUNT) return UN_OK;
     UN_TRY(gather_thin(ctx, arena, &thin, particles, def->h));
-    if (def->own.end > def->own.begin) UN_TRY(choose_own(ctx, arena, &thin, def->own));
+    if (def->own) UN_TRY(choose_own(ctx, arena, &thin, def->own));
     un_thin_find_lay(ctx, &thin, particles->flat);
     UN_TRY(un_thin_even(ctx, arena, &thin, particles, def));
     return sheets ? note(ctx, sheets, &thin, particles) : UN_OK;

@@ -110,7 +110,13 @@ un_status un_markers_even_sheets(un_context *ctx, un_arena *arena, un_markers *m
     un_status status = unpack(arena, &all, &wall, copies, count, &m->particles);
     un_free(ctx, copies);
     here.wall = def->wall ? wall : NULL;
-    here.own = (un_part){first, first + own.count};
+    uint8_t *mine = un_arena_alloc(arena, (size_t)count + 1, 1);
+    here.own = mine;
+    if (!mine) status = UN_ERROR_MEMORY;
+    if (status == UN_OK) {
+        memset(mine, 0, (size_t)count);
+        memset(mine + first, 1, (size_t)own.count);
+    }
     if (status == UN_OK && own.count > 0)
         status = un_particles_even_sheets(ctx, arena, &all, &here, &found);
     status = un_ranks_agree(ctx, status);
