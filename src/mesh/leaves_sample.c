@@ -47,7 +47,14 @@ static un_centre_ring *ring_of(un_centre_finder *s, int level, uint64_t key, int
     return r;
 }
 
-static double take_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3]);
+static double find_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3]);
+
+/* The cube that lies d beside the ring's middle. */
+static inline double take_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3])
+{
+    int n = UN_RING_MIDDLE + d[0] + 3 * d[1] + 9 * d[2];
+    return r->have >> n & 1 ? r->value[n] : find_centre(s, r, level, d);
+}
 
 /* Between the centres around the parent of the cube with this key. */
 static double take_between(un_centre_finder *s, uint64_t key, int level, const int d[3])
@@ -55,25 +62,25 @@ static double take_between(un_centre_finder *s, uint64_t key, int level, const i
     const un_octree *tree = s->m->tree;
     int child = un_ring_child(tree, key, level), low[3] = {0}, dim = s->m->dim;
     un_centre_ring *parent = ring_of(s, level - 1, un_ring_parent(tree, key, level), -1);
-    double share[3] = {0}, sum = 0;
-    for (int a = 0; a < dim; a++) low[a] = un_ring_between(child >> a & 1, d[a], &share[a]);
+    double share[3], w[3][2], sum = 0;
+    for (int a = 0; a < dim; a++) {
+        low[a] = un_ring_between(child >> a & 1, d[a], &share[a]);
+        w[a][0] = 1 - share[a];
+        w[a][1] = share[a];
+    }
     for (int k = 0; k < 1 << dim; k++) {
-        int at[3] = {0};
-        double w = 1;
-        for (int a = 0; a < dim; a++) {
-            at[a] = low[a] + (k >> a & 1);
-            w *= k >> a & 1 ? share[a] : 1 - share[a];
-        }
-        sum += w * take_centre(s, parent, level - 1, at);
+        int x = k & 1, y = k >> 1 & 1, z = k >> 2;
+        int at[3] = {low[0] + x, low[1] + y, low[2] + z};
+        double weight = w[0][x] * w[1][y];
+        if (dim == 3) weight *= w[2][z];
+        sum += weight * take_centre(s, parent, level - 1, at);
     }
     return sum;
 }
 
-/* The cube that lies d beside the ring's middle. */
-static double take_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3])
+static double find_centre(un_centre_finder *s, un_centre_ring *r, int level, const int d[3])
 {
     int n = UN_RING_MIDDLE + d[0] + 3 * d[1] + 9 * d[2], in[3], at = UN_RING_MIDDLE;
-    if (r->have >> n & 1) return r->value[n];
     r->have |= 1u << n;
     for (int a = 0; a < 3; a++) {
         in[a] = r->at.in[a][1 + d[a]] ? d[a] : 0; /* beyond the brick: as at its boundary */
