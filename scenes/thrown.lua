@@ -1,5 +1,6 @@
 -- Things thrown into a basin, after the scenes of [Hong09] in which objects meet water: a heavy ball
--- sinks, a crate and a ring of light wood come up again and float.
+-- sinks, a crate and a ring of light wood come up again and float. The hole behind the ball closes, and
+-- a thin jet leaps up from there and falls back (after 0.4 to 0.7 s).
 scene {
   method  = "octree",
   domain  = { size = {1, 0.75, 0.75} },
