@@ -22,6 +22,9 @@ static inline void un_link_count(const un_context *ctx)
     if (ranks) ranks->sent.calls++;
 }
 
+/* A field's layers to the ranks that have them by slabs->next (layers.c). */
+un_status un_slabs_move(un_slabs *slabs, const un_layered *field);
+
 extern const bool un_link_available;
 
 void un_link_start(int32_t *rank, int32_t *count);
@@ -52,12 +55,13 @@ void un_link_spread(void *array, const int64_t *first, size_t size);
 void un_link_swap(int64_t *theirs, const int64_t *mine);
 
 /* Messages between some ranks, all under way at once. Who sends knows that the other waits for it,
- * and how much. Not collective: ranks without messages need not call. */
-typedef struct un_mail {
+ * and for how much at most: a message may be shorter than the room for it, but not empty. Not
+ * collective: ranks without messages need not call. */
+struct un_mail {
     int32_t rank;
     size_t bytes;
     void *data;
-} un_mail;
+};
 void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
                    int32_t out_count);
 

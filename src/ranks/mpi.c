@@ -202,6 +202,7 @@ void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, c
         MPI_Request requests[2 * BATCH];
         int32_t count = post(ranks, in, in_count, first, true, requests);
         count += post(ranks, out, out_count, first, false, requests + count);
+        if (count == 0) continue;
         TIMED(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
     }
 }

@@ -167,7 +167,8 @@ void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t s
 /* Bytes that this rank has sent to others through halos. */
 size_t un_halo_sent(const un_context *ctx);
 
-/* Layers of cells, shared out in slabs (slabs.c). */
+/* Layers of cells, shared out in slabs (slabs.c, layers.c). */
+typedef struct un_mail un_mail;
 typedef struct un_slabs {
     un_context *ctx;
     int32_t layer_count;
@@ -176,6 +177,7 @@ typedef struct un_slabs {
     int32_t *first;      /* by rank: its first layer; one more at the end */
     int32_t *next;       /* the same, while they are cut again */
     size_t *out_bytes, *in_bytes;
+    un_mail *out_mail, *in_mail; /* room for one to or from each rank */
     char *out, *in;
     size_t out_room, in_room;
     size_t bytes; /* sent to others so far */
@@ -202,6 +204,10 @@ double un_slabs_max(const un_slabs *slabs, un_part part, un_parallel_value *valu
 /* Copies of `width` layers on either side, from their ranks; of as many as there are: all layers,
  * to ranks without layers too. */
 un_status un_slabs_share(un_slabs *slabs, const un_layered *fields, int32_t count, int32_t width);
+/* The same for elements that have just got a mark. Fields come in groups of `group`, the first of
+ * which holds the marks, a byte each; what has another mark stays as it is. */
+un_status un_slabs_share_marked(un_slabs *slabs, const un_layered *fields, int32_t count,
+                                int32_t group, uint8_t mark, int32_t width);
 /* All layers to rank 0. */
 un_status un_slabs_collect(un_slabs *slabs, const un_layered *fields, int32_t count);
 

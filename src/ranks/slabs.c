@@ -270,7 +270,9 @@ un_status un_slabs_create(un_context *ctx, int32_t layer_count, int64_t layer_ce
     s->next = un_alloc_zero(ctx, (size_t)ranks + 1, sizeof *s->next);
     s->out_bytes = un_alloc_zero(ctx, (size_t)ranks, sizeof *s->out_bytes);
     s->in_bytes = un_alloc_zero(ctx, (size_t)ranks, sizeof *s->in_bytes);
-    bool able = s->first && s->next && s->out_bytes && s->in_bytes;
+    s->out_mail = un_alloc(ctx, (size_t)ranks, sizeof *s->out_mail);
+    s->in_mail = un_alloc(ctx, (size_t)ranks, sizeof *s->in_mail);
+    bool able = s->first && s->next && s->out_bytes && s->in_bytes && s->out_mail && s->in_mail;
     if (!able || find_cut(s, work, s->next, &gain) != UN_OK) {
         un_slabs_destroy(s);
         return UN_ERROR_MEMORY;
@@ -287,6 +289,8 @@ void un_slabs_destroy(un_slabs *s)
     un_free(s->ctx, s->next);
     un_free(s->ctx, s->out_bytes);
     un_free(s->ctx, s->in_bytes);
+    un_free(s->ctx, s->out_mail);
+    un_free(s->ctx, s->in_mail);
     un_free(s->ctx, s->out);
     un_free(s->ctx, s->in);
     un_free(s->ctx, s);
@@ -329,86 +333,7 @@ double un_slabs_max(const un_slabs *s, un_part part, un_parallel_value *value, v
     return un_ranks_max(s->ctx, un_parallel_max(s->ctx, part.end - part.begin, max_block, &a));
 }
 
-/* ---- layers from ranks to ranks ---- */
-
-/* Other widths than those of halos: all that rank 0 has not; the slabs of the next cut. */
-enum { TO_FIRST = -1, TO_NEXT = -2 };
-
-static un_part wanted(const un_slabs *s, int32_t rank, int32_t width)
-{
-    if (width >= s->layer_count) return (un_part){0, s->layer_count};
-    if (width >= 0) return un_slabs_part_of(s, rank, width);
-    if (width == TO_NEXT) return (un_part){s->next[rank], s->next[rank + 1]};
-    return (un_part){0, rank == 0 ? s->layer_count : 0};
-}
-
-/* The layers that `from` owns and `to` wants. */
-static un_part message(const un_slabs *s, int32_t from, int32_t to, int32_t width)
-{
-    un_part own = un_slabs_part_of(s, from, 0), want = wanted(s, to, width);
-    un_part out = {un_max64(own.begin, want.begin), un_min64(own.end, want.end)};
-    if (from == to || out.end < out.begin) out.end = out.begin;
-    return out;
-}
-
-/* Packs the layers for each rank, or unpacks those from each. */
-static void copy_layers(const un_slabs *s, const un_layered *fields, int32_t count, int32_t width,
-                        bool pack)
-{
-    int32_t me = un_rank(s->ctx);
-    char *at = pack ? s->out : s->in;
-    for (int32_t r = 0; r < un_rank_count(s->ctx); r++) {
-        un_part m = pack ? message(s, me, r, width) : message(s, r, me, width);
-        if (m.begin == m.end) continue;
-        for (int32_t f = 0; f < count; f++) {
-            size_t layer = (size_t)s->layer_cells * fields[f].size;
-            size_t bytes = (size_t)(m.end - m.begin) * layer;
-            char *place = (char *)fields[f].array + (size_t)m.begin * layer;
-            memcpy(pack ? at : place, pack ? place : at, bytes);
-            at += bytes;
-        }
-    }
-}
-
-static un_status trade(un_slabs *s, const un_layered *fields, int32_t count, int32_t width)
-{
-    int32_t me = un_rank(s->ctx), ranks = un_rank_count(s->ctx);
-    size_t cell = 0, out = 0, in = 0;
-    if (ranks == 1) return UN_OK;
-    for (int32_t f = 0; f < count; f++) cell += fields[f].size;
-    cell *= (size_t)s->layer_cells;
-    for (int32_t r = 0; r < ranks; r++) {
-        un_part send = message(s, me, r, width), take = message(s, r, me, width);
-        out += s->out_bytes[r] = (size_t)(send.end - send.begin) * cell;
-        in += s->in_bytes[r] = (size_t)(take.end - take.begin) * cell;
-    }
-    UN_TRY(un_array_need(s->ctx, (void **)&s->out, &s->out_room, out + 1, 1));
-    UN_TRY(un_array_need(s->ctx, (void **)&s->in, &s->in_room, in + 1, 1));
-    copy_layers(s, fields, count, width, true);
-    un_letters letters = {s->out, s->in, s->out_bytes, s->in_bytes};
-    un_link_exchange(un_context_ranks(s->ctx), &letters);
-    copy_layers(s, fields, count, width, false);
-    s->bytes += out;
-    un_traffic *sent = &un_context_ranks(s->ctx)->sent;
-    sent->layers += (double)out;
-    for (int32_t r = 0; r < ranks; r++) sent->messages += s->out_bytes[r] > 0;
-    return UN_OK;
-}
-
-un_status un_slabs_share(un_slabs *s, const un_layered *fields, int32_t count, int32_t width)
-{
-    return trade(s, fields, count, width);
-}
-
-/* One by one: rank 0 needs room for one message more. */
-un_status un_slabs_collect(un_slabs *s, const un_layered *fields, int32_t count)
-{
-    for (int32_t f = 0; f < count; f++) UN_TRY(trade(s, &fields[f], 1, TO_FIRST));
-    un_free(s->ctx, s->in);
-    s->in = NULL;
-    s->in_room = 0;
-    return UN_OK;
-}
+/* ---- layers that are gone ---- */
 
 void un_slabs_forget(const un_slabs *s, const un_layered *field, int32_t wide)
 {
@@ -432,7 +357,7 @@ un_status un_slabs_recut(un_slabs *s, const double *work, double least, const un
     UN_TRY(un_ranks_agree(s->ctx, find_cut(s, work, s->next, &gain)));
     if (!(gain >= least)) return UN_OK;
     set_first(s, s->next, s->next);
-    for (int32_t f = 0; f < count; f++) UN_TRY(trade(s, &fields[f], 1, TO_NEXT));
+    for (int32_t f = 0; f < count; f++) UN_TRY(un_slabs_move(s, &fields[f]));
     memcpy(s->first, s->next, ((size_t)un_rank_count(s->ctx) + 1) * sizeof *s->first);
     for (int32_t f = 0; f < count; f++) un_slabs_forget(s, &fields[f], s->unit);
     *changed = true;

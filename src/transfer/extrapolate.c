@@ -75,18 +75,21 @@ static void adopt(void *arg, int64_t begin, int64_t end)
     for (int64_t f = begin; f < end; f++) known[f] = fresh[f] ? mark : known[f];
 }
 
-/* With the ranks next to this one. */
+/* With the ranks next to this one: all before the first pass, afterwards what the last one found.
+ */
 static un_status share(double *const u[3], double *const w[3], uint8_t *const known[3],
-                       const un_grid *grid, int32_t width)
+                       const un_grid *grid, int32_t layer)
 {
     un_layered fields[9];
-    int32_t count = 0;
+    int32_t count = 0, group = w ? 3 : 2;
+    if (!grid->slabs) return UN_OK;
     for (int axis = 0; axis < grid->dim; axis++) {
+        fields[count++] = (un_layered){known[axis], 1};
         fields[count++] = (un_layered){u[axis], sizeof *u[axis]};
         if (w) fields[count++] = (un_layered){w[axis], sizeof *w[axis]};
-        fields[count++] = (un_layered){known[axis], 1};
     }
-    return un_grid_share(grid, fields, count, width);
+    if (layer == 0) return un_slabs_share(grid->slabs, fields, count, 1);
+    return un_slabs_share_marked(grid->slabs, fields, count, group, (uint8_t)(layer + 1), 1);
 }
 
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
@@ -97,7 +100,7 @@ un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *cons
     if (!fresh) return UN_ERROR_MEMORY;
     un_part rows = un_grid_own_rows(grid, 0), cells = un_grid_own_cells(grid, 0);
     for (int32_t layer = 0; layer < layers; layer++) {
-        UN_TRY(share(u, w, known, grid, 1));
+        UN_TRY(share(u, w, known, grid, layer));
         for (int axis = 0; axis < grid->dim; axis++) {
             extrapolate_args a = {u[axis], w ? w[axis] : NULL,  known[axis], fresh,
                                   grid,    (uint8_t)(layer + 2)};

@@ -76,6 +76,79 @@ static void layers_come_from_their_ranks(void **state)
     un_context_destroy(ctx);
 }
 
+/* Runs of equal values of each size, and a value that differs in one bit: what is left out of
+ * messages. */
+static void equal_values_arrive(void **state)
+{
+    (void)state;
+    enum { WIDE = 21 };
+    const double work[6] = {1, 1, 1, 1, 1, 1};
+    un_context *ctx = group_context();
+    un_slabs *s;
+    check_ok(ctx, un_slabs_create(ctx, LAYERS, WIDE, UNIT, work, &s));
+    double a[LAYERS * WIDE], a_all[LAYERS * WIDE];
+    float b[LAYERS * WIDE], b_all[LAYERS * WIDE];
+    uint8_t c[LAYERS * WIDE], c_all[LAYERS * WIDE];
+    uint16_t d[LAYERS * WIDE], d_all[LAYERS * WIDE];
+    un_part own = un_slabs_part(s, 0), wide = un_slabs_part(s, 3);
+    for (int32_t i = 0; i < LAYERS * WIDE; i++) {
+        bool mine = i / WIDE >= own.begin && i / WIDE < own.end;
+        bool there = i / WIDE >= wide.begin && i / WIDE < wide.end;
+        double all = i % 11 < 7 ? 0.0 : i % 11 < 9 ? -0.0 : i % 5;
+        a_all[i] = there ? all : 7;
+        b_all[i] = there ? (float)(i / 30) : 7;
+        c_all[i] = there ? (uint8_t)(i % 17 == 3) : 7;
+        d_all[i] = there ? (uint16_t)(i / 8) : 7;
+        a[i] = mine ? a_all[i] : 7;
+        b[i] = mine ? b_all[i] : 7;
+        c[i] = mine ? c_all[i] : 7;
+        d[i] = mine ? d_all[i] : 7;
+    }
+    size_t before = s->bytes;
+    un_layered fields[] = {{a, sizeof *a}, {b, sizeof *b}, {c, 1}, {d, sizeof *d}};
+    check_ok(ctx, un_slabs_share(s, fields, 4, 3));
+    assert_memory_equal(a, a_all, sizeof a);
+    assert_memory_equal(b, b_all, sizeof b);
+    assert_memory_equal(c, c_all, sizeof c);
+    assert_memory_equal(d, d_all, sizeof d);
+    if (un_ranks_count(group) == 2) /* three layers of 15 bytes a cell as they are */
+        assert_true(s->bytes - before < 3 * WIDE * 15 * 2 / 3);
+    un_slabs_destroy(s);
+    un_context_destroy(ctx);
+}
+
+/* Only elements with the mark come, with their marks; others stay as they are. */
+static void marked_elements_arrive(void **state)
+{
+    (void)state;
+    const double work[6] = {1, 1, 1, 1, 1, 1};
+    un_context *ctx = group_context();
+    un_slabs *s = make_slabs(ctx, work);
+    uint8_t mark[2][LAYERS * CELLS];
+    double a[2][LAYERS * CELLS];
+    un_part own = un_slabs_part(s, 0), wide = un_slabs_part(s, 1);
+    for (int32_t c = 0; c < LAYERS * CELLS; c++) {
+        bool mine = c / CELLS >= own.begin && c / CELLS < own.end;
+        for (int n = 0; n < 2; n++) {
+            mark[n][c] = mine ? (uint8_t)((c + n) % 3) : 9;
+            a[n][c] = mine ? value(c) + n : -1;
+        }
+    }
+    un_layered fields[] = {{mark[0], 1}, {a[0], sizeof *a[0]}, {mark[1], 1}, {a[1], sizeof *a[1]}};
+    check_ok(ctx, un_slabs_share_marked(s, fields, 4, 2, 2, 1));
+    for (int32_t c = 0; c < LAYERS * CELLS; c++) {
+        bool mine = c / CELLS >= own.begin && c / CELLS < own.end;
+        bool there = c / CELLS >= wide.begin && c / CELLS < wide.end;
+        for (int n = 0; n < 2; n++) {
+            bool came = there && (c + n) % 3 == 2;
+            assert_int_equal(mark[n][c], mine ? (c + n) % 3 : came ? 2 : 9);
+            assert_true(a[n][c] == (mine || came ? value(c) + n : -1));
+        }
+    }
+    un_slabs_destroy(s);
+    un_context_destroy(ctx);
+}
+
 static void parts_are_collected_and_dealt(void **state)
 {
     (void)state;
@@ -206,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slabs_cover_all_layers),
         cmocka_unit_test(layers_come_from_their_ranks),
+        cmocka_unit_test(equal_values_arrive),
+        cmocka_unit_test(marked_elements_arrive),
         cmocka_unit_test(parts_are_collected_and_dealt),
         cmocka_unit_test(cuts_are_the_best_there_are),
         cmocka_unit_test(layers_follow_a_new_cut),
