@@ -58,14 +58,22 @@ static un_status share_graph(un_halo *halo, const un_amg_graph *g, const un_laye
 }
 
 static un_status list_columns(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
-                              int32_t i, const un_ids *except, un_ids *ids)
+                              int32_t i, un_ids *ids)
 {
-    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
-        int32_t j = g->col[k];
-        if (is_own(level, j) || (except && un_ids_find(except, j) >= 0)) continue;
-        UN_TRY(un_ids_add(amg->ctx, ids, j));
-    }
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++)
+        if (!is_own(level, g->col[k])) UN_TRY(un_ids_add(amg->ctx, ids, g->col[k]));
     return UN_OK;
+}
+
+/* Leaves out what is in the other list, too; both ascend. */
+static void leave_out(un_ids *ids, const un_ids *known)
+{
+    int64_t kept = 0, at = 0;
+    for (int64_t k = 0; k < ids->count; k++) {
+        while (at < known->count && known->id[at] < ids->id[k]) at++;
+        if (at == known->count || known->id[at] != ids->id[k]) ids->id[kept++] = ids->id[k];
+    }
+    ids->count = kept;
 }
 
 un_status un_amg_know_beside(un_amg *amg, int32_t l, const un_amg_graph *g)
@@ -78,7 +86,7 @@ un_status un_amg_know_beside(un_amg *amg, int32_t l, const un_amg_graph *g)
         level->near = amg->spread->near;
     } else {
         for (int64_t i = level->own.begin; i < level->own.end; i++)
-            UN_TRY(list_columns(amg, level, g, (int32_t)i, NULL, &level->beside));
+            UN_TRY(list_columns(amg, level, g, (int32_t)i, &level->beside));
         un_ids_sort(&level->beside);
         UN_TRY(
             un_halo_create(ctx, level->cut, level->beside.id, level->beside.count, &level->near));
@@ -98,8 +106,9 @@ un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
                            {amg->scale_of[l % 2], sizeof *amg->scale_of[0]}};
     UN_TRY(share_graph(level->near, g, where, 2));
     for (int64_t k = 0; status == UN_OK && k < level->beside.count; k++)
-        status = list_columns(amg, level, g, level->beside.id[k], &level->beside, &second);
+        status = list_columns(amg, level, g, level->beside.id[k], &second);
     un_ids_sort(&second);
+    leave_out(&second, &level->beside);
     if (status == UN_OK) status = un_halo_create(ctx, level->cut, second.id, second.count, &halo);
     if (status == UN_OK) status = share_graph(halo, g, NULL, 0);
     un_halo_destroy(halo);
@@ -134,7 +143,7 @@ un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *pla
 {
     un_context *ctx = amg->ctx;
     int32_t ranks = un_rank_count(ctx), *to = NULL, *back = NULL, *row = NULL;
-    int64_t count = 0, asked = 0, answered = 0;
+    int64_t count = 0, asked = 0;
     uint64_t own = level->own.begin < level->own.end ? place[level->own.begin] : 0, *least = NULL;
     question *mine = NULL, *theirs = NULL;
     int32_t *answer = NULL;
@@ -161,7 +170,7 @@ un_status un_amg_ask(un_amg *amg, const un_amg_level *level, const uint64_t *pla
         answer[k] = row_at(arg, theirs[k].key);
     }
     UN_TRY_DONE(
-        un_exchange_once(ctx, answer, back, asked, sizeof *answer, (void **)&row, &answered));
+        un_exchange_reply(ctx, answer, back, asked, sizeof *answer, to, count, (void **)&row));
     /* keys ascend, and so do the ranks that they went to: answers come in the same order */
     for (int64_t k = 0, a = 0; k < count; k++) query->row[k] = to[k] < 0 ? -1 : row[a++];
 done:
@@ -196,14 +205,12 @@ static un_status know_more(un_amg *amg, const un_amg_level *level, const un_amg_
 {
     un_context *ctx = amg->ctx;
     un_halo *halo = NULL;
-    *any = un_ranks_total(ctx, rows->count) > 0;
-    if (!*any) return UN_OK;
-    UN_TRY(un_halo_create(ctx, level->cut, rows->id, rows->count, &halo));
+    UN_TRY(un_halo_create_if_any(ctx, level->cut, rows->id, rows->count, &halo, any));
     un_layered fields[4] = {{w->aggregate, sizeof *w->aggregate},
                             {w->other, sizeof *w->other},
                             {w->excess, sizeof *w->excess},
                             {w->diagonal, sizeof *w->diagonal}};
-    un_status status = un_halo_share_fields(halo, fields, 4);
+    un_status status = *any ? un_halo_share_fields(halo, fields, 4) : UN_OK;
     un_halo_destroy(halo);
     UN_TRY(status);
     for (int64_t k = 0; k < rows->count; k++) UN_TRY(un_ids_add(ctx, known, rows->id[k]));
@@ -341,25 +348,48 @@ done:
     return status;
 }
 
+/* Arrays of all ranks to all in one call: of each element, the fields side by side. */
+static un_status spread_together(un_context *ctx, const int64_t *first, const un_layered *fields,
+                                 int32_t count)
+{
+    int32_t me = un_rank(ctx);
+    int64_t total = first[un_rank_count(ctx)];
+    size_t size = 0, at = 0;
+    char *all;
+    for (int32_t f = 0; f < count; f++) size += fields[f].size;
+    UN_ALLOC(ctx, all, (size_t)total * size + 1);
+    for (int pass = 0; pass < 2; pass++, at = 0) {
+        un_part in = pass == 0 ? (un_part){first[me], first[me + 1]} : (un_part){0, total};
+        if (pass == 1) un_halo_spread(ctx, first, all, size);
+        for (int32_t f = 0; f < count; at += fields[f++].size)
+            for (int64_t i = in.begin; i < in.end; i++) {
+                char *element = (char *)fields[f].array + (size_t)i * fields[f].size;
+                char *there = all + (size_t)i * size + at;
+                memcpy(pass == 0 ? there : element, pass == 0 ? element : there, fields[f].size);
+            }
+    }
+    un_free(ctx, all);
+    return UN_OK;
+}
+
 /* All ranks get all rows of the next level; entries are numbered over all ranks. */
 static un_status gather_next(un_amg *amg, un_amg_level *level, un_amg_full *full, int slot)
 {
     un_context *ctx = amg->ctx;
     int32_t ranks = un_rank_count(ctx);
     const int64_t *first = level->gather;
+    un_layered rows[4] = {{full->row, sizeof *full->row},
+                          {full->excess, sizeof *full->excess},
+                          {amg->place[slot], sizeof *amg->place[slot]},
+                          {amg->scale_of[slot], sizeof *amg->scale_of[slot]}};
+    un_layered entries[2] = {{full->col, sizeof *full->col}, {full->val, sizeof *full->val}};
     int64_t *entry;
-    un_halo_spread(ctx, first, full->row, sizeof *full->row);
-    un_halo_spread(ctx, first, full->excess, sizeof *full->excess);
-    if (amg->scheme != UN_AMG_PLAIN) {
-        un_halo_spread(ctx, first, amg->place[slot], sizeof *amg->place[slot]);
-        un_halo_spread(ctx, first, amg->scale_of[slot], sizeof *amg->scale_of[slot]);
-    }
+    UN_TRY(spread_together(ctx, first, rows, amg->scheme == UN_AMG_PLAIN ? 2 : 4));
     UN_ALLOC(ctx, entry, ranks + 1);
     for (int32_t r = 0; r <= ranks; r++) entry[r] = full->row[first[r]];
-    un_halo_spread(ctx, entry, full->col, sizeof *full->col);
-    un_halo_spread(ctx, entry, full->val, sizeof *full->val);
+    un_status status = spread_together(ctx, entry, entries, 2);
     un_free(ctx, entry);
-    return UN_OK;
+    return status;
 }
 
 /* Rows of the next level to the ranks whose blocks they are in there. */

@@ -36,11 +36,6 @@ int64_t un_link_total(int64_t value)
     return value;
 }
 
-int64_t un_link_until(int64_t value)
-{
-    return value;
-}
-
 void un_link_add(double *values, size_t count)
 {
     (void)values, (void)count;

@@ -84,6 +84,27 @@ static un_status settle(un_context *ctx, un_exchange **exchange, un_status statu
     return status;
 }
 
+/* Counts to and from each rank, and the status that all share, in one call. */
+static un_status settle_counts(un_context *ctx, un_exchange **exchange, un_status status)
+{
+    un_exchange *e = *exchange;
+    int32_t count = un_rank_count(ctx);
+    if (count == 1) {
+        UN_TRY(settle(ctx, exchange, status));
+        *e->in_count = *e->out_count;
+        return UN_OK;
+    }
+    int64_t *mine = un_context_ranks(ctx)->numbers, *theirs = mine + count;
+    bool able = true;
+    for (int32_t r = 0; r < count; r++) mine[r] = status == UN_OK ? e->out_count[r] : UN_NO_MEMORY;
+    un_link_count(ctx);
+    un_link_swap(theirs, mine);
+    for (int32_t r = 0; r < count; r++) able &= theirs[r] != UN_NO_MEMORY;
+    if (!able) return settle(ctx, exchange, status);
+    memcpy(e->in_count, theirs, (size_t)count * sizeof *theirs);
+    return UN_OK;
+}
+
 static un_status list_copies(un_exchange *e, const int32_t *index, const int32_t *to, int64_t count)
 {
     un_context *ctx = e->ctx;
@@ -111,9 +132,8 @@ un_status un_exchange_create_copies(un_context *ctx, const int32_t *index, const
 {
     un_status status = allocate(ctx, exchange);
     if (status == UN_OK) status = list_copies(*exchange, index, to, count);
-    UN_TRY(settle(ctx, exchange, status));
+    UN_TRY(settle_counts(ctx, exchange, status));
     un_exchange *e = *exchange;
-    swap_counts(e, e->in_count, e->out_count);
     for (int32_t r = 0; r < un_rank_count(ctx); r++) e->in_total += e->in_count[r];
     return UN_OK;
 }
@@ -236,6 +256,31 @@ static un_status make_room(un_exchange *e, size_t element)
     return un_array_need(e->ctx, (void **)&e->in, &e->in_room, in + 1, 1);
 }
 
+/* Constant sizes, so that copies become single instructions. */
+static inline void pick(char *to, const char *from, const int32_t *index, int64_t count,
+                        size_t size)
+{
+    for (int64_t k = 0; k < count; k++, to += size)
+        memcpy(to, from + (size_t)index[k] * size, size);
+}
+
+static void pack_field(char *to, const un_field *field, const int32_t *index, int64_t count)
+{
+    switch (field->size) {
+    case 1:
+        pick(to, field->from, index, count, 1);
+        break;
+    case 4:
+        pick(to, field->from, index, count, 4);
+        break;
+    case 8:
+        pick(to, field->from, index, count, 8);
+        break;
+    default:
+        pick(to, field->from, index, count, field->size);
+    }
+}
+
 static void pack(un_exchange *e, uint64_t hash, const un_field *fields, int32_t field_count)
 {
     char *to = e->out;
@@ -245,9 +290,8 @@ static void pack(un_exchange *e, uint64_t hash, const un_field *fields, int32_t 
         memcpy(to, &hash, sizeof hash);
         to += sizeof hash;
         for (int32_t f = 0; f < field_count; f++) {
-            size_t size = fields[f].size;
-            for (int64_t k = 0; k < e->out_count[r]; k++, to += size)
-                memcpy(to, (const char *)fields[f].from + (size_t)index[k] * size, size);
+            pack_field(to, &fields[f], index, e->out_count[r]);
+            to += (size_t)e->out_count[r] * fields[f].size;
         }
     }
 }
@@ -303,12 +347,13 @@ un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_
 
 /* ---- once: rows of systems ---- */
 
+/* counted: e->in_count is there already. */
 static un_status move_once(un_exchange *e, const void *from, const int32_t *to, int64_t count,
-                           size_t size, void **in)
+                           size_t size, bool counted, void **in)
 {
     un_context *ctx = e->ctx;
     UN_TRY(list_copies(e, NULL, to, count));
-    swap_counts(e, e->in_count, e->out_count);
+    if (!counted) swap_counts(e, e->in_count, e->out_count);
     for (int32_t r = 0; r < un_rank_count(ctx); r++) {
         e->in_total += e->in_count[r];
         e->out_bytes[r] = (size_t)e->out_count[r] * size;
@@ -335,8 +380,21 @@ un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to,
     un_exchange *e = NULL;
     *in = NULL;
     un_status status = allocate(ctx, &e);
-    if (status == UN_OK) status = move_once(e, from, to, count, size, in);
+    if (status == UN_OK) status = move_once(e, from, to, count, size, false, in);
     *in_count = status == UN_OK ? e->in_total : 0;
+    un_exchange_destroy(e);
+    return status;
+}
+
+un_status un_exchange_reply(un_context *ctx, const void *from, const int32_t *to, int64_t count,
+                            size_t size, const int32_t *from_rank, int64_t from_count, void **in)
+{
+    un_exchange *e = NULL;
+    *in = NULL;
+    un_status status = allocate(ctx, &e);
+    for (int64_t k = 0; status == UN_OK && k < from_count; k++)
+        if (from_rank[k] >= 0) e->in_count[from_rank[k]]++;
+    if (status == UN_OK) status = move_once(e, from, to, count, size, true, in);
     un_exchange_destroy(e);
     return status;
 }

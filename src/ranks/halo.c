@@ -91,14 +91,21 @@ un_status un_halo_reserve(un_halo *h, size_t size)
 }
 
 /* Those who want elements say which: the way back. */
-static un_status take_requests(un_halo *h)
+static un_status take_requests(un_halo *h, bool *any)
 {
     un_context *ctx = h->ctx;
     un_ranks *ranks = un_context_ranks(ctx);
     int32_t count = un_rank_count(ctx);
+    /* in the lowest bit: do I want any? */
+    int64_t *mine = ranks->numbers, *theirs = ranks->numbers + count;
+    for (int32_t r = 0; r < count; r++) mine[r] = 2 * h->in_count[r] + (h->in_total > 0);
     un_link_count(ctx);
-    un_link_swap(h->out_count, h->in_count);
-    for (int32_t r = 0; r < count; r++) h->out_total += h->out_count[r];
+    un_link_swap(theirs, mine);
+    for (int32_t r = 0; r < count; r++) {
+        *any |= theirs[r] & 1;
+        h->out_count[r] = theirs[r] / 2;
+        h->out_total += h->out_count[r];
+    }
     h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
     if (!h->out_index) return UN_ERROR_MEMORY;
     size_t size = sizeof *h->out_index;
@@ -111,13 +118,21 @@ static un_status take_requests(un_halo *h)
 un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
                          int64_t wanted_count, un_halo **halo)
 {
+    bool any;
+    return un_halo_create_if_any(ctx, first, wanted, wanted_count, halo, &any);
+}
+
+un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                                int64_t wanted_count, un_halo **halo, bool *any)
+{
     un_halo *h = un_alloc_zero(ctx, 1, sizeof *h);
     *halo = NULL;
+    *any = wanted_count > 0;
     if (!h) return UN_ERROR_MEMORY;
     h->ctx = ctx;
     h->in_total = wanted_count;
     un_status status = count_wanted(h, first, wanted);
-    if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h);
+    if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h, any);
     if (status == UN_OK) status = un_halo_reserve(h, UN_HALO_SIZE);
     if (status != UN_OK) {
         un_halo_destroy(h);
@@ -264,14 +279,17 @@ un_status un_ranks_begins(un_context *ctx, int64_t begin, int64_t total, int64_t
 {
     int32_t ranks = un_rank_count(ctx);
     *begins = un_alloc(ctx, (size_t)ranks + 1, sizeof **begins);
-    un_status status = un_ranks_agree(ctx, *begins ? UN_OK : UN_ERROR_MEMORY);
+    un_status status = *begins ? UN_OK : UN_ERROR_MEMORY;
+    if (ranks > 1 && !un_ranks_tell_number(ctx, *begins ? begin : UN_NO_MEMORY))
+        status = un_ranks_agree(ctx, status);
     if (status != UN_OK) {
         un_free(ctx, *begins);
         *begins = NULL;
         return status;
     }
     **begins = begin;
-    if (ranks > 1) un_link_gather(*begins, &begin, sizeof begin);
+    for (int32_t r = 0; r < ranks && ranks > 1; r++)
+        (*begins)[r] = un_context_ranks(ctx)->numbers[r];
     (*begins)[ranks] = total;
     return UN_OK;
 }
@@ -299,8 +317,8 @@ void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t s
     if (ranks == 1) return;
     un_link_count(ctx);
     un_link_spread(array, first, size);
-    un_context_ranks(ctx)->halo_bytes +=
-        (size_t)(first[ranks] - (first[me + 1] - first[me])) * size;
+    un_context_ranks(ctx)->sent.listed +=
+        (double)(first[ranks] - (first[me + 1] - first[me])) * (double)size;
 }
 
 un_part un_ranks_even(const un_context *ctx, int64_t count)
@@ -318,26 +336,35 @@ void un_ranks_spread_even(un_context *ctx, int64_t count, void *array, size_t si
     }
 }
 
+/* Lists of so many bytes have room before ranks know how long they are: few need more. */
+#define LIST_BYTES 8192
+
 un_status un_ranks_list(un_context *ctx, const void *mine, int64_t mine_count, size_t size,
                         void **all, int64_t *count)
 {
     int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
     int64_t *first = un_alloc(ctx, (size_t)ranks + 1, sizeof *first);
-    *all = NULL;
+    int64_t room = un_max64(LIST_BYTES / (int64_t)size, 1);
+    *all = first ? un_alloc(ctx, (size_t)room, size) : NULL;
     *count = mine_count;
-    un_status status = un_ranks_agree(ctx, first ? UN_OK : UN_ERROR_MEMORY);
+    un_status status = *all ? UN_OK : UN_ERROR_MEMORY;
+    if (ranks > 1 && !un_ranks_tell_number(ctx, *all ? mine_count : UN_NO_MEMORY))
+        status = un_ranks_agree(ctx, status);
     if (status == UN_OK) {
         first[0] = 0;
         first[1] = mine_count;
-        if (ranks > 1) un_link_gather(first + 1, &mine_count, sizeof mine_count);
-        for (int32_t r = 0; r < ranks; r++) first[r + 1] += first[r];
+        for (int32_t r = 0; r < ranks; r++)
+            first[r + 1] = first[r] + (ranks > 1 ? un_context_ranks(ctx)->numbers[r] : mine_count);
         *count = first[ranks];
-        *all = un_alloc(ctx, (size_t)*count + 1, size);
+    }
+    if (status == UN_OK && *count > room) {
+        un_free(ctx, *all);
+        *all = un_alloc(ctx, (size_t)*count, size);
         status = un_ranks_agree(ctx, *all ? UN_OK : UN_ERROR_MEMORY);
     }
     if (status == UN_OK && mine_count > 0)
         memcpy((char *)*all + (size_t)first[me] * size, mine, (size_t)mine_count * size);
-    if (status == UN_OK && ranks > 1) {
+    if (status == UN_OK && ranks > 1 && *count > 0) {
         un_link_count(ctx);
         un_link_spread(*all, first, size);
         un_context_ranks(ctx)->sent.listed += (double)*count * (double)size;

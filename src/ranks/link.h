@@ -13,7 +13,14 @@ struct un_ranks {
     bool apart;        /* doing a part of shared work */
     size_t halo_bytes; /* sent through halos */
     un_traffic sent;   /* but for those */
+    int64_t *numbers;  /* room for two by rank */
 };
+
+/* What a rank that got no memory tells the others in place of a count. */
+#define UN_NO_MEMORY (-1)
+/* A number of each rank to all, in the order of ranks, in ranks->numbers; false: one of them has no
+ * memory. */
+bool un_ranks_tell_number(un_context *ctx, int64_t mine);
 
 /* Counts a call that waits for all ranks. */
 static inline void un_link_count(const un_context *ctx)
@@ -36,7 +43,6 @@ double un_link_seconds(void); /* of processor time inside MPI so far; not collec
 void un_link_gather(void *all, const void *mine, size_t bytes);
 double un_link_max(double value);
 int64_t un_link_total(int64_t value);
-int64_t un_link_until(int64_t value);           /* the total of the ranks up to this one */
 void un_link_add(double *values, size_t count); /* the sums of all ranks' values, to all */
 void un_link_broadcast(void *values, size_t bytes, int32_t from);
 

@@ -85,13 +85,6 @@ int64_t un_link_total(int64_t value)
     return total;
 }
 
-int64_t un_link_until(int64_t value)
-{
-    int64_t until;
-    TIMED(MPI_Scan(&value, &until, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
-    return until;
-}
-
 void un_link_add(double *values, size_t count)
 {
     UN_ASSERT(count <= INT32_MAX);

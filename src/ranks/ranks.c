@@ -46,6 +46,8 @@ un_ranks *un_ranks_create(void)
     un_ranks *ranks = calloc(1, sizeof *ranks);
     if (!ranks) return NULL;
     un_link_start(&ranks->rank, &ranks->count);
+    ranks->numbers = calloc(2 * (size_t)ranks->count, sizeof *ranks->numbers);
+    if (!ranks->numbers) un_link_abort(1); /* the others are there already */
     ranks->threads = find_threads(ranks);
     return ranks;
 }
@@ -54,6 +56,7 @@ void un_ranks_destroy(un_ranks *ranks)
 {
     if (!ranks) return;
     un_link_end();
+    free(ranks->numbers);
     free(ranks);
 }
 
@@ -103,6 +106,16 @@ un_status un_ranks_agree(un_context *ctx, un_status status)
     ranks->agreed = true;
     if (ranks->rank == first) return status;
     return un_fail(ctx, said.status, "%s", said.message);
+}
+
+bool un_ranks_tell_number(un_context *ctx, int64_t mine)
+{
+    const un_ranks *ranks = un_context_ranks(ctx);
+    bool able = true;
+    un_link_count(ctx);
+    un_link_gather(ranks->numbers, &mine, sizeof mine);
+    for (int32_t r = 0; r < ranks->count; r++) able &= ranks->numbers[r] != UN_NO_MEMORY;
+    return able;
 }
 
 void un_ranks_tell(un_ranks *ranks, void *values, size_t bytes)

@@ -148,6 +148,9 @@ typedef struct un_halo un_halo;
  * ascending. */
 un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
                          int64_t wanted_count, un_halo **halo);
+/* The same, and whether any rank wants something. */
+un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                                int64_t wanted_count, un_halo **halo, bool *any);
 void un_halo_destroy(un_halo *halo); /* NULL is fine */
 /* Copies the wanted elements into their places. size: at most UN_HALO_SIZE, or what was reserved.
  * NULL: does nothing. */
@@ -253,6 +256,10 @@ un_status un_exchange_create_rounds(un_context *ctx, un_exchange **exchange);
 un_status un_exchange_round(un_exchange *exchange, un_status status, const void *from,
                             const int32_t *to, int64_t count, size_t size, void **in,
                             int64_t *in_count, int64_t *all);
+/* Answers: element k goes to rank to[k], and one comes from each of the ranks in `from_rank`, in
+ * this order, which ascends. *in is allocated. */
+un_status un_exchange_reply(un_context *ctx, const void *from, const int32_t *to, int64_t count,
+                            size_t size, const int32_t *from_rank, int64_t from_count, void **in);
 /* Bytes that this rank has sent to others through it. */
 size_t un_exchange_bytes(const un_exchange *exchange);
 

@@ -206,9 +206,14 @@ int64_t un_ranks_total(un_context *ctx, int64_t value)
 un_range un_ranks_range(un_context *ctx, int64_t count)
 {
     if (un_rank_count(ctx) == 1) return (un_range){0, count, count};
-    un_link_count(ctx);
-    int64_t end = un_link_until(count);
-    return (un_range){end - count, end, un_link_total(count)};
+    un_range range = {0, 0, 0};
+    un_ranks_tell_number(ctx, count);
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        if (r == un_rank(ctx)) range.begin = range.total;
+        range.total += un_context_ranks(ctx)->numbers[r];
+    }
+    range.end = range.begin + count;
+    return range;
 }
 
 void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes)
