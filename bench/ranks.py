@@ -226,7 +226,8 @@ def fit_busy(runs):
     return x, float(numpy.sqrt(numpy.mean((matrix @ x / busy - 1) ** 2)))
 
 
-def efficiency(fit, runs, args, ranks, particles, copies):
+def efficiency(fit, runs, args, ranks, particles, copies, neighbours):
+    """Share of the time that goes to own particles, and the times of what else there is."""
     a, b, c = fit
     most = runs[max(runs)]
     inner = [r for step in most[1:] for r in step if 0 < r["rank"] < max(runs) - 1]
@@ -235,10 +236,15 @@ def efficiency(fit, runs, args, ranks, particles, copies):
     sent = scale * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
     # a slab's rank sends to two neighbours at a time, and waits for both at once
     exchanges = mean["messages"] / 2
-    wait = (sent / args.bandwidth + exchanges * (args.latency + args.neighbours * args.overhead) +
-            mean["calls"] * args.latency * math.log2(ranks))
-    busy = a * particles * args.uneven + b * copies + c
-    return a * particles / (busy + wait), busy, wait
+    times = {"own particles": a * particles,
+             "uneven work": a * particles * (args.uneven - 1),
+             "copies": b * copies,
+             "constant": c,
+             # levels that all ranks get have as many rows in large systems, or fewer
+             "bytes": (sent + mean["listed_bytes"]) / args.bandwidth,
+             "messages": exchanges * (args.latency + neighbours * args.overhead),
+             "calls": mean["calls"] * args.latency * math.log2(ranks)}
+    return a * particles / sum(times.values()), times
 
 
 class Dam:
@@ -465,19 +471,22 @@ def main():
           f"{1e3 * fit[2]:.2f} ms besides; off by {100 * off:.0f} % (root mean square)")
     largest = max(x[3] for ranks in runs for x in tank.predict(ranks))
     inner = [r for step in runs[max(runs)][1:] for r in step if 0 < r["rank"] < max(runs) - 1]
-    for name in ("messages", "calls", "halo_bytes", "migrated_bytes", "solve_bytes"):
+    for name in ("messages", "calls", "halo_bytes", "migrated_bytes", "solve_bytes",
+                 "listed_bytes"):
         print(f"{name} a step, on {max(runs)}: {sum(r[name] for r in inner) / len(inner):.0f}")
     print(f"largest work over the mean in these runs: at most {largest:.2f}")
     per_cell = 8
-    print("\nefficiency of 1,000 ranks; particles a rank, busy and waiting ms a step:")
+    print("\nefficiency of 1,000 ranks; particles a rank, ms a step:")
     for particles in (75e3, 300e3, 1.2e6, 5e6):
         cells = particles / per_cell
         cube, layer = cells ** (1 / 3), cells / UNIT
-        for name, copies in (
-                ("blocks along a curve", per_cell * ((cube + 2 * REACH) ** 3 - cube ** 3)),
-                (f"a channel of 8,000 layers of {layer:.0f} cells", per_cell * layer * 2 * REACH)):
-            share, busy, wait = efficiency(fit, runs, args, 1000, particles, copies)
-            print(f"{particles:9.0f}  {100 * share:3.0f} %  {1e3 * busy:6.0f} {1e3 * wait:6.1f}  {name}")
+        for name, copies, neighbours in (
+                ("blocks along a curve", per_cell * ((cube + 2 * REACH) ** 3 - cube ** 3),
+                 args.neighbours),
+                (f"a channel of 8,000 layers of {layer:.0f} cells", per_cell * layer * 2 * REACH, 2)):
+            share, times = efficiency(fit, runs, args, 1000, particles, copies, neighbours)
+            print(f"{particles:9.0f}  {100 * share:3.0f} %  {name}: " +
+                  ", ".join(f"{k} {1e3 * v:.1f}" for k, v in times.items()))
     sys.exit(worst > 0.1)
 
 

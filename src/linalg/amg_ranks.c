@@ -48,13 +48,37 @@ static bool is_own(const un_amg_level *level, int32_t i)
 
 /* ---- rows around own ones ---- */
 
-static un_status share_graph(un_halo *halo, const un_amg_graph *g, const un_layered *with,
+/* Rows around own ones tell which rows they lead to, and no more: so 1 stands for each coupling
+ * that is not zero. Rows that the caller has, but which another rank sweeps, keep their values. */
+static void set_values(const un_amg *amg, const un_amg_graph *g, const un_ids *rows,
+                       const uint8_t *some)
+{
+    const int64_t *first = amg->spread->first + un_rank(amg->ctx);
+    for (int64_t q = 0; q < rows->count; q++) {
+        int32_t i = rows->id[q];
+        if (g->val_a && i >= first[0] && i < first[1]) continue;
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++)
+            if (g->val_a)
+                ((double *)g->val_a)[k] = some[k] / g->scale;
+            else
+                ((float *)g->val)[k] = some[k];
+    }
+}
+
+/* rows: those that come. */
+static un_status share_graph(un_amg *amg, const un_amg_level *level, un_halo *halo,
+                             const un_amg_graph *g, const un_ids *rows, const un_layered *with,
                              int32_t with_count)
 {
-    un_layered entries[2] = {{(int32_t *)g->col, sizeof *g->col},
-                             {(float *)g->val, sizeof *g->val}};
-    if (g->val_a) entries[1] = (un_layered){(double *)g->val_a, sizeof *g->val_a};
-    return un_halo_share_rows(halo, (int32_t *)g->row, entries, 2, with, with_count);
+    uint8_t *some;
+    UN_ALLOC(amg->ctx, some, g->row[g->n] + 1);
+    for (int64_t i = level->own.begin; i < level->own.end; i++)
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) some[k] = un_amg_entry(g, k) != 0;
+    un_layered entries[2] = {{(int32_t *)g->col, sizeof *g->col}, {some, sizeof *some}};
+    un_status status = un_halo_share_rows(halo, (int32_t *)g->row, entries, 2, with, with_count);
+    if (status == UN_OK) set_values(amg, g, rows, some);
+    un_free(amg->ctx, some);
+    return status;
 }
 
 static un_status list_columns(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
@@ -104,13 +128,13 @@ un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
     UN_TRY(un_amg_know_beside(amg, l, g));
     un_layered where[2] = {{amg->place[l % 2], sizeof *amg->place[0]},
                            {amg->scale_of[l % 2], sizeof *amg->scale_of[0]}};
-    UN_TRY(share_graph(level->near, g, where, 2));
+    UN_TRY(share_graph(amg, level, level->near, g, &level->beside, where, 2));
     for (int64_t k = 0; status == UN_OK && k < level->beside.count; k++)
         status = list_columns(amg, level, g, level->beside.id[k], &second);
     un_ids_sort(&second);
     leave_out(&second, &level->beside);
     if (status == UN_OK) status = un_halo_create(ctx, level->cut, second.id, second.count, &halo);
-    if (status == UN_OK) status = share_graph(halo, g, NULL, 0);
+    if (status == UN_OK) status = share_graph(amg, level, halo, g, &second, NULL, 0);
     un_halo_destroy(halo);
     un_free(ctx, second.id);
     return status;

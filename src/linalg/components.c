@@ -197,8 +197,10 @@ static un_status number_roots_of_ranks(un_components *parts, const un_csr *a)
         status = un_ranks_list(ctx, own.id, own.count, sizeof *own.id, (void **)&all, &all_count);
     if (status == UN_OK) {
         un_ids known = {all, all_count, 0};
-        parts->count = (int32_t)un_ranks_total(ctx, count);
-        parts->singular_count = (int32_t)un_ranks_total(ctx, singular);
+        double counts[2] = {count, singular}; /* whole, so exact */
+        un_ranks_add(ctx, counts, 2);
+        parts->count = (int32_t)counts[0];
+        parts->singular_count = (int32_t)counts[1];
         parts->mean_count = (int32_t)all_count;
         for (int64_t i = begin; i < end; i++) {
             if (parts->code[i] != i) continue;
