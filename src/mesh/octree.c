@@ -33,6 +33,10 @@ void un_octree_free(un_octree *tree)
     un_free(tree->ctx, tree->key);
     un_free(tree->ctx, tree->level);
     un_free(tree->ctx, tree->table);
+    un_free(tree->ctx, tree->known);
+    tree->known = NULL;
+    tree->capacity_known = 0;
+    tree->partial = false;
     tree->key = NULL;
     tree->level = NULL;
     tree->table = NULL;

@@ -15,6 +15,8 @@
 
 #define UN_LEVELS_MAX 16
 
+enum { UN_LEAF_OWN = 1, UN_LEAF_GHOST = 2 };
+
 typedef struct un_octree {
     un_context *ctx;
     int32_t dim;       /* 2: a quadtree */
@@ -36,6 +38,11 @@ typedef struct un_octree {
     int32_t *table; /* first leaf at or after each cube of level table_level, and the end */
     int32_t table_level, table_shift;
     size_t capacity_table;
+    /* Over ranks: by leaf, whether it is as on one rank. Tets are built of those that are.
+     * Undefined unless partial. */
+    bool partial;
+    uint8_t *known; /* UN_LEAF_OWN, UN_LEAF_GHOST or 0 */
+    size_t capacity_known;
 } un_octree;
 
 /* coarsest, finest: leaves along the longest side. h = longest / finest; level 0 is the power of

@@ -470,6 +470,7 @@ static un_status begin(build *b)
     un_octree *tree = b->tree;
     int32_t most = 0;
     tree->leaf_count = 0;
+    tree->partial = false;
     for (int a = 0; a < 3; a++) most = tree->roots[a] > most ? tree->roots[a] : most;
     while (((int64_t)1 << b->root_bits) < most) b->root_bits++;
     if (b->root_bits + tree->level_max <= LANE_BITS_MAX) return UN_OK;

@@ -239,6 +239,19 @@ static un_status get_ghosts(share *s, uint64_t **ghost, int64_t *ghost_count)
 
 /* ---- the rank's own tree ---- */
 
+static un_status mark_known(const share *s, const uint64_t *ghost, int64_t ghost_count)
+{
+    un_octree *tree = s->tree;
+    size_t leaves = (size_t)tree->leaf_count, own = (size_t)s->part->begin;
+    UN_TRY(un_array_need(tree->ctx, (void **)&tree->known, &tree->capacity_known, leaves + 1, 1));
+    memset(tree->known, 0, leaves);
+    memset(tree->known + own, UN_LEAF_OWN, (size_t)s->leaf_count);
+    for (int64_t i = 0; i < ghost_count; i++)
+        tree->known[un_octree_find_key(tree, ghost[i] >> LEVEL_BITS)] = UN_LEAF_GHOST;
+    tree->partial = true;
+    return UN_OK;
+}
+
 static un_status build_own(share *s, const uint64_t *ghost, int64_t ghost_count)
 {
     un_octree *tree = s->tree;
@@ -264,7 +277,7 @@ static un_status build_own(share *s, const uint64_t *ghost, int64_t ghost_count)
     part->end = part->begin + (int32_t)s->leaf_count;
     UN_ASSERT(part->end <= tree->leaf_count);
     UN_ASSERT(tree->key[part->end - 1] == s->leaf[s->leaf_count - 1] >> LEVEL_BITS);
-    return UN_OK;
+    return mark_known(s, ghost, ghost_count);
 }
 
 /* Every rank has all leaves; which are whose. */

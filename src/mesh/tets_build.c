@@ -175,9 +175,38 @@ static void fill_tets(void *arg, int64_t begin, int64_t end)
     while (c < end) {
         un_family family;
         int32_t count = un_family_look(w->tree, (int32_t)c, UN_BESIDE_UPPER, &family) ? 8 : 1;
-        for (int32_t k = 0; k < count; k++) fill_leaf(w, &family, k, (int32_t)c + k);
+        for (int32_t k = 0; k < count; k++)
+            if (!w->use || w->use[c + k] == UN_LEAF_TETS) fill_leaf(w, &family, k, (int32_t)c + k);
         c += count;
     }
+}
+
+/* Until they get tets. */
+static void clear_faces(void *arg, int64_t begin, int64_t end)
+{
+    const un_tets_work *w = arg;
+    for (int64_t c = begin; c < end; c++)
+        for (int f = 0; f < 6; f++) {
+            w->mesh->face_tet[c][f] = w->mesh->tet_count;
+            w->mesh->face_code[c][f] = UN_FACE_OWN;
+        }
+}
+
+/* The node that is nowhere, and the tets. */
+static void add_nowhere(un_tets *mesh)
+{
+    int32_t n = mesh->node_count++, corner = 4 * mesh->tet_count;
+    mesh->node_key[n] = mesh->end_key;
+    mesh->x[n] = un_tets_home(mesh, mesh->end_key);
+    mesh->node_level[n] = 0;
+    for (int32_t k = 0; k < UN_NOWHERE_TETS; k++) {
+        int32_t t = mesh->tet_count++;
+        for (int i = 0; i < 4; i++) mesh->tet[t][i] = n;
+        mesh->shape[t] = UN_SHAPE_SAME;
+        mesh->level[t] = 0;
+    }
+    for (; corner < 4 * mesh->tet_count; corner++) mesh->corner[corner] = corner;
+    mesh->first[mesh->node_count] = corner;
 }
 
 un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
@@ -192,9 +221,11 @@ un_status un_tets_build(un_tets *mesh, un_arena *arena, const un_octree *tree)
     mesh->parted = false;
     number_places(&w);
     UN_TRY(un_tets_number(&w, arena));
+    if (w.use) un_parallel_for(mesh->ctx, tree->leaf_count, UN_TETS_GRAIN, clear_faces, &w);
     un_parallel_for(mesh->ctx, tree->leaf_count, UN_TETS_GRAIN, fill_tets, &w);
     un_status status = un_tets_incidence(&w, arena);
     if (status != UN_OK) mesh->node_count = mesh->tet_count = 0;
+    if (status == UN_OK && w.use) add_nowhere(mesh);
     mesh->plain_nodes = mesh->node_count;
     mesh->plain_tets = mesh->tet_count;
     return status;

@@ -102,6 +102,7 @@ static void count_corners(void *arg, int64_t begin, int64_t end)
                     handed[n >> b->block_bits]++;
             }
         for (int32_t c = s.first_leaf; c < s.last_leaf; c++) {
+            if (!b->work->mask[c]) continue; /* of a part of a mesh */
             int32_t first[3], run[3], *own = &count[center_of(b->work, c) - s.base];
             *own = b->work->first_tet[c + 1] - b->work->first_tet[c];
             for (int32_t k = lower_runs(mesh, c, first, run) - 1; k >= 0; k--) *own += run[k];
@@ -162,7 +163,8 @@ static void place_corners(void *arg, int64_t begin, int64_t end)
         for (int32_t e = split; e < out; e++)
             corner[place[b->exports[e].node - d.base]++] = b->exports[e].corner;
         for (int32_t c = d.first_leaf; c < d.last_leaf; c++)
-            write_center(b, c, corner + first[center_of(b->work, c) - d.base]);
+            if (b->work->mask[c])
+                write_center(b, c, corner + first[center_of(b->work, c) - d.base]);
     }
 }
 

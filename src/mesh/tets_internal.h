@@ -84,6 +84,11 @@ static inline int32_t un_leaf_edge(int32_t along, int32_t side_u, int32_t side_v
     return 4 * along + side_u + 2 * side_v;
 }
 
+/* Over ranks only known leaves have tets, and those around them the nodes of these. Places in other
+ * tets are in one of UN_NOWHERE_TETS at the end, all of whose nodes are the last one. */
+enum { UN_LEAF_NODES = 1, UN_LEAF_TETS = 2 };
+#define UN_NOWHERE_TETS 4 /* one by edge of a face, as un_tets_locate counts them */
+
 /* A mesh being built. */
 typedef struct un_tets_work {
     un_tets *mesh;
@@ -91,6 +96,7 @@ typedef struct un_tets_work {
     un_leaf_info *info;
     uint64_t *mask;        /* by leaf: places that are nodes of its own, by un_place_code */
     uint8_t *corner_level; /* by leaf: the finest level of the leaves at its lower corner */
+    uint8_t *use;          /* by leaf: UN_LEAF_NODES, UN_LEAF_TETS or 0; NULL: all have both */
     int32_t *first_node;   /* by leaf, and one more */
     int32_t *first_tet;    /* by leaf, and one more */
     un_family_steps steps;

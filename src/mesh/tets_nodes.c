@@ -105,16 +105,69 @@ static void examine_leaf(un_tets_work *w, const un_family *family, int32_t k, in
     w->first_tet[c] = tet_count;
 }
 
+static void leave_out(un_tets_work *w, int64_t c)
+{
+    w->info[c] = (un_leaf_info){0, 0};
+    w->mask[c] = 0;
+    w->corner_level[c] = 0;
+    w->first_node[c] = w->first_tet[c] = 0;
+}
+
 static void examine_leaves(void *arg, int64_t begin, int64_t end)
 {
     un_tets_work *w = arg;
     int64_t c = un_family_begin(w->tree, begin);
     while (c < end) {
         un_family family;
+        if (w->use && !w->use[c] && !un_is_family(w->tree, (int32_t)c)) {
+            leave_out(w, c++);
+            continue;
+        }
         int32_t count = un_family_look(w->tree, (int32_t)c, UN_BESIDE_ALL, &family) ? 8 : 1;
-        for (int32_t k = 0; k < count; k++) examine_leaf(w, &family, k, (int32_t)c + k);
+        for (int32_t k = 0; k < count; k++) {
+            if (w->use && !w->use[c + k]) {
+                leave_out(w, c + k);
+                continue;
+            }
+            examine_leaf(w, &family, k, (int32_t)c + k);
+            if (w->use && w->use[c + k] < UN_LEAF_TETS) w->first_tet[c + k] = 0;
+        }
         c += count;
     }
+}
+
+/* ---- parts of meshes ---- */
+
+/* Leaves that touch a known one have nodes of its tets: those at the upper ends of its box. */
+static void use_around(un_tets_work *w, int32_t c)
+{
+    const un_octree *tree = w->tree;
+    un_leaf_place p = un_leaf_place_of(tree, c);
+    for (int32_t k = 0; k < 27; k++) {
+        int32_t half[3] = {k % 3, k / 3 % 3, k / 9};
+        uint32_t at[3];
+        if (half[0] < 2 && half[1] < 2 && half[2] < 2) continue;
+        for (int a = 0; a < 3; a++) {
+            int32_t x = 2 * p.at[a] + p.size * half[a];
+            at[a] = (uint32_t)(x - (x == 2 * tree->n[a]));
+        }
+        int32_t m = un_octree_find_key(tree, un_morton(at[0], at[1], at[2]) >> 3);
+        if (w->use[m] < UN_LEAF_NODES) w->use[m] = UN_LEAF_NODES;
+    }
+}
+
+static un_status choose_leaves(un_tets_work *w, un_arena *arena)
+{
+    const un_octree *tree = w->tree;
+    int32_t leaves = tree->leaf_count;
+    w->use = NULL;
+    if (!tree->partial) return UN_OK;
+    w->use = un_arena_alloc(arena, (size_t)leaves + 1, 1);
+    if (!w->use) return UN_ERROR_MEMORY;
+    for (int32_t c = 0; c < leaves; c++) w->use[c] = tree->known[c] ? UN_LEAF_TETS : 0;
+    for (int32_t c = 0; c < leaves; c++)
+        if (tree->known[c] == UN_LEAF_GHOST) use_around(w, c); /* around own ones all are known */
+    return UN_OK;
 }
 
 int32_t un_tets_node_at(const un_tets_work *w, int32_t x, int32_t y, int32_t z)
@@ -220,6 +273,7 @@ un_status un_tets_number(un_tets_work *w, un_arena *arena)
     w->first_tet = un_arena_alloc(arena, room, sizeof *w->first_tet);
     if (!w->info || !w->mask || !w->corner_level || !w->first_node || !w->first_tet)
         return UN_ERROR_MEMORY;
+    UN_TRY(choose_leaves(w, arena));
     un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, examine_leaves, w);
     int64_t node_count = un_parallel_scan(ctx, w->first_node, leaf_count);
     int64_t tet_count = un_parallel_scan(ctx, w->first_tet, leaf_count);
@@ -230,7 +284,7 @@ un_status un_tets_number(un_tets_work *w, un_arena *arena)
                        (double)tet_count);
     w->first_node[leaf_count] = (int32_t)node_count;
     w->first_tet[leaf_count] = (int32_t)tet_count;
-    UN_TRY(make_room(mesh, leaf_count, node_count, tet_count));
+    UN_TRY(make_room(mesh, leaf_count, node_count + 1, tet_count + UN_NOWHERE_TETS));
     mesh->node_count = (int32_t)node_count;
     mesh->tet_count = (int32_t)tet_count;
     un_parallel_for(ctx, leaf_count, UN_TETS_GRAIN, fill_nodes, w);

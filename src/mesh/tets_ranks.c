@@ -46,7 +46,7 @@ static int32_t tet_from(const un_tets *mesh, int32_t node)
 static void find_own(un_tet_share *part, const un_tets *mesh, const un_tree_share *tree)
 {
     const un_octree *t = mesh->tree;
-    int32_t node_end = mesh->plain_nodes;
+    int32_t node_end = mesh->plain_nodes - 1; /* the last is nowhere */
     part->node_begin = part->tet_begin = 0;
     if (tree->begin == tree->end) {
         part->nodes = un_ranks_range(part->ctx, 0);

@@ -3,7 +3,7 @@
  * A node's tets name each neighbour some five times and lie far apart in memory; a list of the
  * neighbours pays for any code that visits them twice. The tets around a node inside the brick are
  * bounded by a triangulated sphere, so F tets have F / 2 + 2 neighbours (Euler): only nodes on the
- * boundary must be counted. */
+ * boundary must be counted, and over ranks those of others. */
 #include "surface/cut.h"
 
 #define NODE_GRAIN 512
@@ -19,7 +19,9 @@ typedef struct graph_args {
 static bool is_inside(const un_tets *mesh, int32_t n)
 {
     uint64_t key = mesh->node_key[n];
+    un_part own = un_tets_own_nodes(mesh);
     if (mesh->parted) return false; /* the tets of a side need not close around a node */
+    if (n < own.begin || n >= own.end) return false; /* nor all be here */
     for (int32_t a = 0; a < 3; a++) {
         uint32_t at = un_morton_gather(key >> a);
         if (at == 0 || at == 2 * (uint32_t)mesh->tree->n[a]) return false;

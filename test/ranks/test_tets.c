@@ -52,6 +52,26 @@ static void compare_mesh(const shared *s, const un_tets *serial)
     }
 }
 
+/* Leaves that only fill the brick have no tets, and places there are in none that is known. */
+static void check_rest(const shared *s)
+{
+    const un_tets *m = &s->mesh;
+    const un_octree *tree = &s->tree;
+    int32_t rest = m->tet_count - 4; /* nowhere */
+    if (s->leaves.begin == s->leaves.end) return;
+    for (int32_t t = 0; t < rest; t++)
+        assert_true(tree->known[un_octree_find_key(tree, m->node_key[m->tet[t][3]] >> 3)]);
+    for (uint64_t k = 0; k < 200; k++) {
+        un_vec3 x = un_v3(tree->size.x * un_random(k, 1), tree->size.y * un_random(k, 2),
+                          tree->size.z * un_random(k, 3));
+        int32_t known = tree->known[un_octree_find(tree, x)];
+        un_tets_place place;
+        un_tets_locate(m, x, &place);
+        if (known == UN_LEAF_OWN) assert_true(un_tets_knows(m, place.tet) && place.tet < rest);
+        if (!known) assert_false(un_tets_knows(m, place.tet));
+    }
+}
+
 /* Values at nodes that the serial number gives; ghosts get theirs from their owners. */
 static void compare_values(shared *s)
 {
@@ -96,6 +116,7 @@ static void are_those_of_one_rank(void **state)
                 compare_leaves(&s, &tree);
                 compare_mesh(&s, &mesh);
                 compare_values(&s);
+                check_rest(&s);
                 un_arena_reset(&s.arena);
             }
             check_free_points(alone, &points);
