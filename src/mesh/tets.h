@@ -59,9 +59,9 @@ typedef struct un_tets {
     const struct un_bodies *bodies; /* whose walls they are */
     int32_t *part;                  /* by tet as they were numbered before, and the end: its first
                                      * copy, itself; the others follow */
-    int32_t *origin;                /* by node: its number before, or that of what it is a copy of */
-    float *side;                    /* by node: distance to the solids as its side sees it */
-    size_t capacity[15];            /* of the arrays, in the order above */
+    int32_t *origin;     /* by node: its number before, or that of what it is a copy of */
+    float *side;         /* by node: distance to the solids as its side sees it */
+    size_t capacity[15]; /* of the arrays, in the order above */
     /* Over ranks: what is this one's; the rest but its ghosts only fills the brick. NULL: all is
      * here. */
     struct un_tet_share *share;
@@ -166,7 +166,8 @@ typedef struct un_tet_share {
     int64_t *ghost_id;             /* and on one rank */
     const un_tree_share *tree;     /* that the mesh was built on */
     un_exchange *halo;             /* from their owners */
-    char *arrived;                 /* room for what comes */
+    char *arrived;                 /* room for what comes, */
+    size_t element;                /* for so many bytes a ghost, on all ranks */
     size_t capacity_ghost, capacity_id, capacity_arrived;
 } un_tet_share;
 void un_tet_share_free(un_tet_share *part);

@@ -172,6 +172,7 @@ un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
     UN_ASSERT(!mesh->parted);
     un_exchange_destroy(part->halo);
     part->halo = NULL;
+    part->element = 0;
     mesh->share = part;
     part->tree = tree;
     find_own(part, mesh, tree);
@@ -183,14 +184,17 @@ un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
 un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t count)
 {
     un_tet_share *part = mesh->share;
-    un_field sent[UN_FIELDS_MAX];
+    un_field sent[UN_FIELDS_MAX] = {{0}};
     if (!part) return UN_OK;
-    size_t ghosts = (size_t)part->ghost_count, bytes = 0, at = 0;
+    size_t ghosts = (size_t)part->ghost_count, element = 0, at = 0;
     UN_ASSERT(count <= UN_FIELDS_MAX);
-    for (int32_t f = 0; f < count; f++) bytes += ghosts * fields[f].size;
-    un_status status =
-        un_array_need(part->ctx, (void **)&part->arrived, &part->capacity_arrived, bytes + 1, 1);
-    UN_TRY(un_ranks_agree(part->ctx, status));
+    for (int32_t f = 0; f < count; f++) element += fields[f].size;
+    if (element > part->element) { /* else there is room, on all ranks */
+        un_status status = un_array_need(part->ctx, (void **)&part->arrived,
+                                         &part->capacity_arrived, ghosts * element + 1, 1);
+        UN_TRY(un_ranks_agree(part->ctx, status));
+        part->element = element;
+    }
     for (int32_t f = 0; f < count; at += ghosts * fields[f].size, f++)
         sent[f] = (un_field){fields[f].name, fields[f].from, part->arrived + at, fields[f].size};
     UN_TRY(un_exchange_run(part->halo, sent, count));

@@ -14,7 +14,8 @@ struct un_exchange {
     int64_t out_total, in_total;
     char *out, *in; /* packed messages; room is kept */
     size_t out_room, in_room;
-    size_t bytes; /* sent to others so far */
+    size_t element; /* bytes of an element for which there is room, on all ranks */
+    size_t bytes;   /* sent to others so far */
 };
 
 /* ---- plans ---- */
@@ -337,7 +338,11 @@ un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_
     UN_ASSERT(field_count >= 1 && field_count <= UN_FIELDS_MAX);
     size_t element = 0;
     for (int32_t f = 0; f < field_count; f++) element += fields[f].size;
-    UN_TRY(un_ranks_agree(e->ctx, make_room(e, element)));
+    un_status status = make_room(e, element);
+    if (element > e->element) { /* else nothing can have failed, anywhere */
+        UN_TRY(un_ranks_agree(e->ctx, status));
+        e->element = element;
+    }
     uint64_t hash = hash_fields(fields, field_count);
     pack(e, hash, fields, field_count);
     send_letters(e, e->out, e->in);

@@ -118,14 +118,15 @@ static int32_t find_vertex(const un_distances *s, vertex_name name)
 {
     const un_tet_share *share = s->mesh->share;
     int32_t n = (int32_t)(name.end[0] - share->nodes.begin) + share->node_begin;
-    for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1]; q++) {
+    int32_t found = -1;
+    for (int32_t q = s->graph->first[n]; q < s->graph->first[n + 1] && found < 0; q++) {
         int32_t m = s->graph->to[q];
         if (s->cut->liquid[m] == s->cut->liquid[n]) continue;
         int32_t v = un_cut_vertex(s->cut, n, m);
-        if (same_name(name_of(s, v), name)) return v;
+        if (same_name(name_of(s, v), name)) found = v;
     }
-    UN_ASSERT(!"a vertex that this rank should know");
-    return -1;
+    UN_ASSERT(found >= 0);
+    return found;
 }
 
 /* A corner of the triangles around a vertex; -2: none has that name. */

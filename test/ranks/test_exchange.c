@@ -235,6 +235,30 @@ static void memory_that_fails_on_one_fails_on_all(void **state)
     assert_true(failures >= 12);
 }
 
+/* Where there is room on all ranks, they need not agree that nobody failed. */
+static void runs_with_room_wait_for_nobody(void **state)
+{
+    (void)state;
+    un_context *ctx = group_context(), *test = group_context();
+    un_range r = group_range(SPREAD_EVEN, 100);
+    int32_t next = (un_rank(ctx) + 1) % un_rank_count(ctx), to[100];
+    un_exchange *e;
+    arrays a;
+    make_arrays(test, &a, r, 100);
+    for (int64_t i = 0; i < r.end - r.begin; i++) to[i] = next;
+    check_ok(ctx, un_exchange_create_moves(ctx, to, r.end - r.begin, &e));
+    check_ok(ctx, un_exchange_run(e, &a.fields[1], 1));
+    double calls = un_ranks_traffic(ctx).calls;
+    check_ok(ctx, un_exchange_run(e, a.fields, 1)); /* smaller elements */
+    assert_true(un_ranks_traffic(ctx).calls == calls);
+    check_ok(ctx, un_exchange_run(e, a.fields, 2));
+    if (un_rank_count(ctx) > 1) assert_true(un_ranks_traffic(ctx).calls == calls + 1);
+    un_exchange_destroy(e);
+    free_arrays(test, &a);
+    check_context_end(test);
+    check_context_end(ctx);
+}
+
 /* Tokens that go round the ranks as often as they say, and end where they should. */
 typedef struct token {
     int32_t left, place;
@@ -300,6 +324,7 @@ int main(void)
                                        cmocka_unit_test(copies_go_to_several),
                                        cmocka_unit_test(gather_brings_all_to_the_first),
                                        cmocka_unit_test(ranks_out_of_step_find_out),
+                                       cmocka_unit_test(runs_with_room_wait_for_nobody),
                                        cmocka_unit_test(rounds_go_on_until_none_is_left),
                                        cmocka_unit_test(memory_that_fails_on_one_fails_on_all)};
     group_run(tests);
