@@ -252,6 +252,9 @@ typedef struct un_leaves_flow {
     const double *u;          /* at faces */
     int32_t *patch;           /* by leaf: its siblings' number, -1 if there is none */
     float (*value)[UN_PATCH]; /* by number; half the bytes, and exact enough for particles */
+    /* By side of the domain, m: the slip length of liquid there; infinite where a side is open.
+     * NULL: it slides along all. */
+    const double *slip;
     size_t capacity[2];
 } un_leaves_flow;
 void un_leaves_flow_free(un_context *ctx, un_leaves_flow *flow);

@@ -36,6 +36,8 @@ static void fill_patches(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         float *value[2] = {a->flow->value[n], a->other ? a->other->value[n] : NULL};
         un_patch_fill(&s, &a->siblings[n], value);
+        for (int k = 0; a->flow->slip && k < 2 && value[k]; k++)
+            un_patch_slip(a->flow->leaves, &a->siblings[n], a->flow->slip, value[k]);
     }
 }
 
@@ -201,6 +203,7 @@ static __attribute__((noinline)) void find_patch(const un_leaves_flow *flow, int
     un_siblings of = un_siblings_of_one(flow->leaves, c);
     un_face_finder_init(&s, flow->leaves, flow->u, NULL);
     un_patch_fill(&s, &of, (float *const[2]){own, NULL});
+    if (flow->slip) un_patch_slip(flow->leaves, &of, flow->slip, own);
 }
 
 /* A point in a leaf: which faces of the leaf's patch it takes, and by what weights. */

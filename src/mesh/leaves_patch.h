@@ -51,6 +51,8 @@ void un_face_finder_init(un_face_finder *s, const un_leaves *m, const double *u,
                          const double *other);
 /* value: by field. */
 void un_patch_fill(un_face_finder *s, const un_siblings *b, float *const value[2]);
+/* In 3D, for liquid that sticks to sides; slip: as in un_leaves_flow (leaves_slip.c). */
+void un_patch_slip(const un_leaves *m, const un_siblings *of, const double slip[6], float *value);
 /* Leaf c as the only one wanted. */
 un_siblings un_siblings_of_one(const un_leaves *m, int32_t c);
 

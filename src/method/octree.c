@@ -32,7 +32,8 @@
  *    per cent too weak.
  *  - Bodies that the liquid moves are solved for with the pressure (pressure/coupling.c). With the
  *    paper's impulses from particles a crate of half the water's density sinks to the floor.
- *  - Viscosity is not here yet.
+ *  - Viscosity is solved for on faces and on the nodes of graded tets at once, with the pressure
+ *    before and after it (viscosity/leaves.c); the paper has none. Not in 2D.
  *  - What methods `uniform` and `tet` have for calm, volume, walls, drops and sheets: a PIC share
  *    that is a rate, position correction, the ledger, crowding, walls that do not pull, steps of a
  *    leapfrog.
@@ -56,12 +57,13 @@ enum {
     STAGE_TO_MESH,
     STAGE_LEVEL_SET,
     STAGE_SIZING,
-    STAGE_MEASURE
+    STAGE_MEASURE,
+    STAGE_VISCOSITY
 };
 static const char *const stages[] = {
-    "walls",  "forces",  "pressure", "extrapolate", "to_particles", "sheets",  "correct",
-    "advect", "resize",  "sources",  "mesh",        "sort",         "to_mesh", "level_set",
-    "sizing", "measure", NULL};
+    "walls",   "forces",    "pressure", "extrapolate", "to_particles", "sheets",
+    "correct", "advect",    "resize",   "sources",     "mesh",         "sort",
+    "to_mesh", "level_set", "sizing",   "measure",     "viscosity",    NULL};
 
 /* Wanted sizes are found every so many steps; particles split and merge in the step after, and are
  * spread in the one after that; in 2D in the same as sizes are found again. Volume of a dam break
@@ -87,6 +89,10 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_octree_accelerate(s, dt)); /* [5] gravity on faces */
     un_stage_end(report, STAGE_FORCES, &clock);
     UN_TRY(un_octree_project(s, dt, &projection)); /* [7] pressure */
+    un_stage_end(report, STAGE_PRESSURE, &clock);
+    if (s->thick.any) /* and [7] again */
+        UN_TRY(un_octree_apply_viscosity(s, dt, &projection, &report->viscous_iterations));
+    un_stage_end(report, STAGE_VISCOSITY, &clock);
     UN_TRY(un_octree_agree(s, un_core_touch_bodies(&s->core, dt)));
     un_stage_end(report, STAGE_PRESSURE, &clock);
     UN_TRY(un_octree_extend(s, dt)); /* beyond the liquid and at walls */
@@ -152,6 +158,7 @@ static const float *depth(const void *state)
 const un_method un_method_octree = {.traits = {.name = "octree",
                                                .particles = true,
                                                .adaptive = true,
+                                               .viscous = true,
                                                .tension = true,
                                                .bodies = true,
                                                .momentum = true,

@@ -9,8 +9,10 @@
 #include "sizing/sizing.h"
 #include "surface/surface.h"
 #include "transfer/transfer.h"
+#include "viscosity/viscosity.h"
 
 #define UN_OCTREE_FIXED_BYTES 4e6
+#define UN_OCTREE_ITERATIONS 2000
 
 /* At leaves and at faces; room for the mesh as it is. */
 typedef struct un_leaf_fields {
@@ -22,6 +24,25 @@ typedef struct un_leaf_fields {
     uint8_t *known;      /* at faces: 1 right, more: extrapolated, 0 void */
     size_t capacity[8];
 } un_leaf_fields;
+
+/* Viscosity (octree_viscous.c): tets on the leaves, while it is solved for, and what is kept from
+ * step to step: the pressure of viscous stress at their nodes. */
+typedef struct un_thick_leaves {
+    bool any;
+    un_viscosity *solver;
+    un_tets tets;
+    un_tet_walls tet_walls;
+    un_viscous_walls walls;
+    un_node_memory memory;
+    float *phi; /* at nodes, as are the next three */
+    un_vec3 *u;
+    double *p; /* Pa */
+    uint8_t *known;
+    double *shown;      /* at leaves: the whole pressure, Pa */
+    float (*centre)[4]; /* at faces: of the particles around them; as in un_leaf_gather */
+    double slip[6];     /* of the domain's sides; infinite where they are open */
+    size_t capacity[6];
+} un_thick_leaves;
 
 /* Several ranks share the state (octree_ranks.c, octree_whole.c). */
 typedef struct un_octree_ranks {
@@ -55,6 +76,7 @@ typedef struct un_octree_flip {
     un_emitted emitted; /* by leaf */
     un_budget budget;
     un_pressure *pressure;
+    un_thick_leaves thick;
     double rate_max;        /* of cells crossed, 1/s */
     double tension_bytes;   /* that surface tension takes in a step; 0 without */
     bool surface_coarsened; /* warned already */
@@ -72,6 +94,10 @@ static inline un_status un_octree_agree(const un_octree_flip *s, un_status statu
 un_status un_octree_move_walls(un_octree_flip *s, double dt);
 un_status un_octree_accelerate(un_octree_flip *s, double dt);
 un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report);
+/* earlier: the pressure found before in this step; NULL: none. since: velocities that the impulse
+ * is reckoned from. */
+un_status un_octree_apply_pressure(un_octree_flip *s, double dt, const double *earlier,
+                                   const double *since, un_leaf_projection_report *report);
 /* Bodies that the liquid moves go to the end of the step. */
 un_status un_octree_move_free(un_octree_flip *s, double dt);
 un_status un_octree_extend(un_octree_flip *s, double dt);
@@ -90,6 +116,28 @@ un_status un_octree_gather(un_octree_flip *s); /* velocities at faces, volume at
 un_status un_octree_level_set(un_octree_flip *s);
 un_status un_octree_sizes(un_octree_flip *s, double dt);
 un_status un_octree_measure(un_octree_flip *s, un_step *report);
+
+/* ---- viscosity (octree_viscous.c) ---- */
+
+void un_octree_thick_init(un_octree_flip *s);
+/* All but the solver and what is kept. */
+void un_octree_thick_free(un_octree_flip *s);
+un_status un_octree_need_centres(un_octree_flip *s);
+/* Velocities at faces rather than at the particles around them; nothing unless liquid is thick. */
+un_status un_octree_thicken(un_octree_flip *s);
+/* The viscous solve, and the pressure once more. */
+un_status un_octree_apply_viscosity(un_octree_flip *s, double dt,
+                                    un_leaf_projection_report *projection, int32_t *iterations);
+/* The whole pressure, of the projections and of viscous stress. */
+un_status un_octree_show_pressure(un_octree_flip *s);
+static inline const double *un_octree_pressure(const un_octree_flip *s)
+{
+    return s->thick.any ? s->thick.shown : s->at.p;
+}
+/* Faces in solids that liquid sticks to have their velocity. */
+void un_octree_stick(un_octree_flip *s);
+/* Which particles outside the level set stay part of thick liquid. */
+un_cling un_octree_cling(const un_octree_flip *s);
 
 /* ---- life (octree_start.c) ---- */
 

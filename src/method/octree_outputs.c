@@ -11,6 +11,9 @@
 #define STATE_PARTICLE 130.0
 #define STATE_LEAF 700.0
 #define STATE_WET 500.0
+/* Where liquid is viscous: tets, per leaf; and nodes that are solved for, per leaf in it. */
+#define THICK_LEAF 1100.0
+#define THICK_NODES 2.5
 /* The output surface with twice the resolution of the cells, per leaf and per drop. */
 #define SURFACE_LEAF 2600.0
 #define SURFACE_DROP 2600.0
@@ -19,16 +22,23 @@
 #define USUAL_BYTES 2500.0 /* per particle in all, before there is a mesh */
 #define EACH_MAX 12e3      /* bytes per particle: air does not grow with a few drops */
 
+static double thick_bytes(const un_octree_flip *s)
+{
+    if (!s->thick.any) return 0;
+    return THICK_LEAF * s->leaves.count +
+           un_viscosity_bytes(THICK_NODES * (double)s->core.last.cells);
+}
+
 static double state_bytes(const un_octree_flip *s)
 {
-    return STATE_PARTICLE * (double)un_octree_particle_count(s) + STATE_LEAF * s->leaves.count +
-           STATE_WET * (double)s->core.last.cells;
+    return thick_bytes(s) + STATE_PARTICLE * (double)un_octree_particle_count(s) +
+           STATE_LEAF * s->leaves.count + STATE_WET * (double)s->core.last.cells;
 }
 
 static double step_bytes(const un_octree_flip *s)
 {
     return STEP_PARTICLE * (double)un_octree_particle_count(s) + STEP_LEAF * s->leaves.count +
-           STEP_WET * (double)s->core.last.cells + s->tension_bytes;
+           STEP_WET * (double)s->core.last.cells + s->tension_bytes + thick_bytes(s);
 }
 
 static double surface_bytes(const un_octree_flip *s)
@@ -109,7 +119,7 @@ un_status un_octree_surface(void *state, un_trimesh *mesh)
                              .size = def->domain.size,
                              .coarsest = def->detail.coarsest,
                              .resolution = def->detail.surface,
-                             .smoothing = UN_SMOOTHING,
+                             .smoothing = s->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING,
                              .bytes_max = memory > 0 ? fmax(room, SURFACE_LEAST * memory) : 0};
     if (s->ranks.any) {
         mesher.shared = true;
@@ -129,7 +139,7 @@ un_status un_octree_surface(void *state, un_trimesh *mesh)
 un_status un_octree_cells(const void *state, un_cells *out)
 {
     const un_octree_flip *s = state;
-    un_leaf_cells in = {&s->leaves, s->at.phi, s->walls.volume, s->at.p, s->at.u};
+    un_leaf_cells in = {&s->leaves, s->at.phi, s->walls.volume, un_octree_pressure(s), s->at.u};
     return un_cells_from_leaves(s->core.ctx, out, &in);
 }
 
@@ -144,7 +154,7 @@ static double pressure_sample(const void *state, un_vec3 x, bool *wet)
 {
     const un_octree_flip *s = state;
     *wet = un_core_is_open(&s->core, x) && phi_at(s, x) < 0;
-    return *wet ? un_leaf_pressure_at(&s->leaves, s->at.p, s->at.phi, x) : 0;
+    return *wet ? un_leaf_pressure_at(&s->leaves, un_octree_pressure(s), s->at.phi, x) : 0;
 }
 
 static double velocity_at(const un_octree_flip *s, const un_probe *which)
@@ -164,7 +174,7 @@ double un_octree_probe(const void *state, const un_probe *which)
     case UN_PROBE_HEIGHT:
         return un_probe_height_leaves(s->at.phi, &s->leaves, which->at.x, which->at.z);
     case UN_PROBE_PRESSURE:
-        return un_leaf_pressure_at(&s->leaves, s->at.p, s->at.phi, which->at);
+        return un_leaf_pressure_at(&s->leaves, un_octree_pressure(s), s->at.phi, which->at);
     case UN_PROBE_VELOCITY:
         return velocity_at(s, which);
     case UN_PROBE_WET:

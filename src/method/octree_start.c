@@ -21,7 +21,10 @@ static un_status begin(un_octree_flip *s, un_context *ctx, const un_scene *scene
     un_octree_init(ctx, &s->tree, def->domain.size, def->detail.coarsest, def->detail.finest);
     s->tree.corners = true; /* fields are continuous then */
     s->leaves.ctx = s->walls.ctx = ctx;
+    s->thick.any = un_scene_viscous(def);
+    un_octree_thick_init(s);
     UN_TRY(status);
+    if (s->thick.any) UN_TRY(un_viscosity_create(ctx, &s->thick.solver));
     UN_TRY(un_pressure_create(ctx, NULL, &s->pressure));
     UN_TRY(un_pressure_configure(s->pressure->solver, def));
     s->markers.particles.sized = true;
@@ -55,6 +58,9 @@ static void release(un_octree_flip *s)
         s->start_capacity[axis] = 0;
     }
     un_sheets_free(ctx, &s->sheets);
+    un_octree_thick_free(s);
+    un_node_memory_free(ctx, &s->thick.memory);
+    un_octree_thick_init(s);
     un_leaf_walls_free(&s->walls);
     un_leaves_free(&s->leaves);
     un_octree_free(&s->tree);
@@ -68,6 +74,8 @@ void un_octree_end(void *state)
     un_octree_flip *s = state;
     un_octree_ranks_free(s);
     release(s);
+    un_octree_thick_free(s);
+    un_viscosity_destroy(s->thick.solver);
     un_pressure_destroy(s->pressure);
     un_markers_free(s->core.ctx, &s->markers);
     un_core_free(&s->core);

@@ -1,9 +1,9 @@
 /* Method `octree` to a checkpoint and back.
  *
  * Saved: the particles, with the flags that the mesh and the level set were made with; the pressure
- * at leaves (the next guess); what was emitted inside the liquid; the ledger, the scale of sizes,
- * the rate that limits the step. Found again, by the calls that end a step: octree, leaves, walls,
- * velocities at faces, level set, depths and flags. */
+ * at leaves (the next guess), that of viscous stress at nodes; what was emitted inside the liquid;
+ * the ledger, the scale of sizes, the rate that limits the step. Found again, by the calls that end
+ * a step: octree, leaves, walls, velocities at faces, level set, depths and flags. */
 #include "method/octree.h"
 
 /* All but particles. */
@@ -13,6 +13,11 @@ static un_status save_rest(const un_octree_flip *s, un_state *out)
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->at.p, leaves, 8));
     UN_TRY(un_state_add(out, "emitted", s->emitted.volume, s->emitted.any ? leaves : 0, 8));
+    if (s->thick.any) {
+        const un_node_memory *kept = &s->thick.memory;
+        UN_TRY(un_state_add(out, "viscous_nodes", kept->order, kept->count, 8));
+        UN_TRY(un_state_add(out, "viscous_pressure", kept->value[0], kept->count, 8));
+    }
     UN_TRY(un_state_add_number(out, "scale", s->budget.scale));
     UN_TRY(un_state_add_integer(out, "scaled", s->budget.warned));
     UN_TRY(un_state_add_number(out, "most", s->budget.most));
@@ -86,6 +91,24 @@ static un_status load_emitted(un_octree_flip *s, const un_state *in)
     return un_state_take(in, "emitted", s->emitted.volume, s->leaves.count, 8);
 }
 
+static un_status load_viscous(un_octree_flip *s, const un_state *in)
+{
+    un_node_memory *kept = &s->thick.memory;
+    const un_section *nodes;
+    if (!s->thick.any) return UN_OK;
+    UN_TRY(un_state_array(in, "viscous_nodes", 8, &nodes));
+    size_t count = (size_t)nodes->count;
+    UN_TRY(un_array_need(s->core.ctx, (void **)&kept->order, &kept->capacity[0], count + 1,
+                         sizeof *kept->order));
+    UN_TRY(un_array_need(s->core.ctx, (void **)&kept->value[0], &kept->capacity[1], count + 1,
+                         sizeof **kept->value));
+    UN_TRY(un_state_take(in, "viscous_nodes", kept->order, nodes->count, 8));
+    UN_TRY(un_state_take(in, "viscous_pressure", kept->value[0], nodes->count, 8));
+    kept->count = (int32_t)nodes->count;
+    kept->width = 1;
+    return UN_OK;
+}
+
 static un_status load_particles(un_octree_flip *s, const un_state *in)
 {
     int64_t warned;
@@ -109,6 +132,7 @@ un_status un_octree_load(void *state, const un_state *in)
     UN_TRY(un_octree_build_leaves(s));
     status = un_state_take(in, "pressure", s->at.p, s->leaves.count, 8);
     if (status == UN_OK) status = load_emitted(s, in);
+    if (status == UN_OK) status = load_viscous(s, in);
     UN_TRY(un_octree_agree(s, status));
     UN_TRY(un_octree_sort(s)); /* they are sorted; this finds the ranges */
     UN_TRY(un_octree_gather(s));

@@ -1,8 +1,6 @@
 /* The parts of the step of method `octree`. */
 #include "method/octree.h"
 
-#define ITERATION_LIMIT 2000
-
 /* ---- walls, forces, pressure ---- */
 
 un_status un_octree_move_walls(un_octree_flip *s, double dt)
@@ -15,6 +13,7 @@ un_status un_octree_accelerate(un_octree_flip *s, double dt)
 {
     un_context *ctx = s->core.ctx;
     /* at.u is what un_octree_gather left; particles have not moved since. */
+    UN_TRY(un_octree_thicken(s));
     UN_TRY(un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.u, NULL, s->at.known,
                                           &s->leaves, 1));
     un_arena_reset(&s->core.arena);
@@ -43,7 +42,8 @@ static un_status find_tension(un_octree_flip *s, double dt, const double **press
     return un_tension_on_leaves(s->core.ctx, &s->core.arena, &in);
 }
 
-un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report)
+un_status un_octree_apply_pressure(un_octree_flip *s, double dt, const double *earlier,
+                                   const double *since, un_leaf_projection_report *report)
 {
     const un_scene_def *def = s->core.def;
     un_leaf_projection in = {.leaves = &s->leaves,
@@ -57,26 +57,31 @@ un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_rep
                              .kick = un_core_kick(&s->core, dt),
                              .density = def->fluid.density,
                              .tolerance = def->solver.tolerance,
-                             .iteration_limit = ITERATION_LIMIT,
+                             .iteration_limit = UN_OCTREE_ITERATIONS,
                              .let_go = un_core_let_go(&s->core, dt),
                              .expansion = un_core_expansion(&s->core, dt),
                              .pace = s->core.pace,
                              .colour = s->at.colour,
                              .emitted = s->emitted.any ? s->emitted.volume : NULL,
+                             .earlier = earlier,
+                             .again = s->thick.any && !earlier,
                              .bodies = un_core_free_bodies(&s->core)};
-    UN_TRY(un_octree_agree(s, find_tension(s, dt, &in.surface)));
+    if (!earlier) UN_TRY(un_octree_agree(s, find_tension(s, dt, &in.surface))); /* once in a step */
     UN_TRY(un_leaf_pressure_project(s->pressure, &s->core.arena, &in, report));
     if (in.bodies)
-        un_leaf_impulse(s->pressure, &in, s->at.before, un_scale(def->gravity, in.kick),
+        un_leaf_impulse(s->pressure, &in, since, un_scale(def->gravity, earlier ? 0 : in.kick),
                         &s->impulse);
     un_arena_reset(&s->core.arena);
     un_pressure_calm_leaves(s->core.ctx, s->at.u, s->at.known, &s->leaves, &s->walls, s->at.p);
-    s->emitted.any = false;
-    un_status status = un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p);
-    if (status == UN_OK)
-        status = un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
-                                def->solver.tolerance);
-    return un_octree_agree(s, status);
+    if (!in.again) s->emitted.any = false;
+    return un_octree_agree(s, un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1,
+                                             s->core.time, def->solver.tolerance));
+}
+
+un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report)
+{
+    UN_TRY(un_octree_apply_pressure(s, dt, NULL, s->at.before, report));
+    return un_octree_agree(s, un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
 }
 
 un_status un_octree_move_free(un_octree_flip *s, double dt)
@@ -94,7 +99,12 @@ static un_status extend_beside(un_octree_flip *s, int32_t layers)
     uint8_t *changed = un_alloc(ctx, (size_t)m->face_count + 1, 1);
     un_status status = un_octree_agree(s, changed ? UN_OK : UN_ERROR_MEMORY);
     if (status == UN_OK) {
-        un_pressure_find_changed_leaves(ctx, changed, s->at.known, m, &s->walls);
+        if (s->core.bodies->moving)
+            un_pressure_find_changed_leaves(ctx, changed, s->at.known, m, &s->walls);
+        else
+            memcpy(changed, s->at.known, (size_t)m->face_count);
+        for (int64_t f = 0; s->thick.any && f < m->face_count; f++)
+            changed[f] = changed[f] && s->at.known[f] == 1; /* others were not there before */
         un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
         status = un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.before, NULL, changed, m,
                                                 layers);
@@ -117,10 +127,14 @@ static un_status find_flow(un_octree_flip *s, double dt)
     un_arena_reset(arena);
     UN_TRY(un_leaf_constrain(ctx, arena, s->at.before, s->at.known, &s->leaves, &s->walls));
     un_arena_reset(arena);
-    un_leaf_friction(ctx, s->at.u, &s->leaves, &s->walls, dt);
+    if (s->thick.any)
+        un_octree_stick(s);
+    else
+        un_leaf_friction(ctx, s->at.u, &s->leaves, &s->walls, dt);
     uint8_t *reached = un_arena_alloc(arena, (size_t)s->leaves.count + 1, 1);
     if (!reached) return UN_ERROR_MEMORY;
     un_transfer_reached_leaves(ctx, reached, &s->leaves, &s->markers.bins);
+    s->now.slip = s->before.slip = s->thick.any ? s->thick.slip : NULL;
     UN_TRY(
         un_leaves_flow_build_two(&s->now, &s->before, &s->leaves, s->at.u, s->at.before, reached));
     un_arena_reset(arena);
@@ -133,7 +147,7 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
     un_arena *arena = &s->core.arena;
     int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
     s->rate_max = un_transfer_rate_leaves(ctx, s->at.u, s->at.known, &s->markers.bins, &s->leaves);
-    if (s->core.bodies->moving)
+    if (s->core.bodies->moving || s->thick.any)
         UN_TRY(extend_beside(s, layers));
     else
         UN_TRY(un_transfer_extrapolate_leaves(ctx, arena, s->at.u, s->at.before, s->at.known,
@@ -148,6 +162,7 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
 {
     un_flip flip = un_core_flip(&s->core, s->tree.h, un_core_kick(&s->core, dt));
     un_vec3 *was;
+    flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
     un_status status = un_core_note(&s->core, &s->markers.particles, &was);
     for (int axis = 0; axis < 3 && status == UN_OK; axis++)
         status = un_array_need(s->core.ctx, (void **)&s->start[axis], &s->start_capacity[axis],
@@ -158,6 +173,10 @@ un_status un_octree_to_particles(un_octree_flip *s, double dt)
     s->start_known = true;
     UN_TRY(un_octree_settle(s, was, flip.dt));
     un_arena_reset(&s->core.arena);
+    un_cling cling = un_octree_cling(s);
+    if (s->thick.any)
+        un_advect_draw_in(s->core.ctx, &s->markers, s->core.walls, &cling, UN_DRAW_HELD, dt,
+                          s->core.pace);
     return UN_OK;
 }
 
@@ -357,7 +376,9 @@ un_status un_octree_sort(un_octree_flip *s)
 
 un_status un_octree_gather(un_octree_flip *s)
 {
-    un_leaf_gather out = {s->at.u, s->at.known, s->at.colour};
+    un_leaf_gather out = {s->at.u, s->at.known, s->at.colour, NULL};
+    UN_TRY(un_octree_agree(s, un_octree_need_centres(s)));
+    if (s->thick.any) out.centre = s->thick.centre;
     UN_TRY(un_transfer_to_leaves(s->core.ctx, &s->core.arena, &out, &s->leaves, &s->markers.bins,
                                  &s->markers.particles));
     un_arena_reset(&s->core.arena);
@@ -384,7 +405,7 @@ un_status un_octree_level_set(un_octree_flip *s)
                              .leaves = &s->leaves,
                              .walls = &s->walls,
                              .open_sides = s->core.def->domain.open};
-    un_cling cling = {.gravity = un_length(s->core.def->gravity), .h = s->tree.h};
+    un_cling cling = un_octree_cling(s);
     uint8_t *thick;
     UN_TRY(find_surface(s, &def, &thick));
     double inside = un_transfer_mark_leaves(ctx, &s->markers, &s->leaves, s->at.phi, s->walls.phi,
@@ -429,6 +450,7 @@ un_status un_octree_measure(un_octree_flip *s, un_step *report)
 {
     report->cells = un_leaves_wet_count(&s->leaves, s->at.phi);
     report->nodes = s->leaves.count;
+    UN_TRY(un_octree_show_pressure(s));
     s->tension_bytes =
         s->core.def->fluid.surface_tension > 0 ? un_tension_leaves_bytes(&s->leaves, s->at.phi) : 0;
     if (s->ranks.any)

@@ -218,6 +218,7 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 const un_method un_method_uniform = {.traits = {.name = "uniform",
                                                 .particles = true,
                                                 .viscous = true,
+                                                .syrup_flat = true,
                                                 .mixed = true,
                                                 .tension = true,
                                                 .bodies = true,

@@ -504,7 +504,7 @@ static un_status part_heaps(un_leaf_args *s, un_arena *arena)
 {
     un_pressure *pr = s->pr;
     size_t first = (size_t)s->own.begin, rows = (size_t)s->own.end - first;
-    if (pr->matrix.n == 0 || !(most_of_rows(s, heap_rows) > 0)) return UN_OK;
+    if (s->in->again || pr->matrix.n == 0 || !(most_of_rows(s, heap_rows) > 0)) return UN_OK;
     double *rhs = un_arena_alloc(arena, rows + 1, sizeof *rhs);
     double *x = un_arena_alloc(arena, rows + 1, sizeof *x);
     double *parting = un_arena_alloc(arena, (size_t)s->m->face_count + 1, sizeof *parting);
@@ -559,7 +559,8 @@ static bool limit_leaf(const void *arg, int32_t row, double *least, double *slac
         }
         speed = fmax(speed, 0.5 * fabs(u[0] + u[1]));
     }
-    *least = -surface_at(s->in, q) * s->in->kick / s->in->density;
+    double there = surface_at(s->in, q) + (s->in->earlier ? s->in->earlier[q] : 0);
+    *least = -there * s->in->kick / s->in->density;
     *slack =
         un_release_slack(s->in->let_go, speed, un_release_way(un_leaf_size(m, q), s->in->phi[q]));
     return open < 1 - WALL_SHARE;
@@ -627,7 +628,8 @@ static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_project
     UN_TRY(s->shared ? assemble(s) : un_leaves_agree(s->m, assemble(s)));
     if (in->bodies) UN_TRY(un_leaves_agree(s->m, couple(s)));
     UN_TRY(part_heaps(s, arena));
-    un_release release = {s, limit_leaf, in->surface ? INFINITY : 0, in->p, in->let_go > 0};
+    un_release release = {s, limit_leaf, in->surface || in->earlier ? INFINITY : 0,
+                          in->earlier ? in->earlier : in->p, in->let_go > 0};
     return solve(s, in->tolerance, &release, &report->solve);
 }
 

@@ -377,6 +377,8 @@ typedef struct un_leaf_projection {
     double let_go, expansion, pace;
     const float *colour;   /* at centres: the particles' volume fraction; may be NULL */
     const double *emitted; /* at leaves: volume that appeared there, m3; NULL: none */
+    const double *earlier; /* at leaves, Pa: as `before` in un_tet_projection; NULL: nothing */
+    bool again;            /* another projection follows in this step, which parts heaps */
 } un_leaf_projection;
 
 typedef struct un_leaf_projection_report {

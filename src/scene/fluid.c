@@ -44,6 +44,12 @@ static void refuse_matter(const un_place *place, const un_scene_def *def, const 
         un_place_fail(place, "viscosity",
                       "is not available with method \"%s\"; use method = \"%s\", or leave it out",
                       def->method, method_with(place, offsetof(un_traits, viscous)));
+    if (def->domain.dim == 2 && !def->traits->syrup_flat &&
+        (m->viscosity > 0 || m->viscosity_formula >= 0))
+        un_place_fail(place, "viscosity",
+                      "is not available in 2D with method \"%s\"; use method = \"%s\", or give "
+                      "domain.size three numbers",
+                      def->method, method_with(place, offsetof(un_traits, syrup_flat)));
     if (!def->traits->mixed && (m->density_formula >= 0 || m->viscosity_formula >= 0))
         un_place_fail(place, m->density_formula >= 0 ? "density" : "viscosity",
                       "as a function is not available with method \"%s\"; use method = \"%s\", or "

@@ -20,6 +20,7 @@ typedef struct un_traits {
     bool graded;     /* the same, without particles: sizing has an effect where a scene has it */
     bool warps;      /* a fixed number of cells, which gather where sizing wants them */
     bool viscous;    /* fluid.viscosity */
+    bool syrup_flat; /* the same in two dimensions */
     bool mixed;      /* density and viscosity that differ from place to place */
     bool faces;      /* normal velocities on faces of tets: solver.coupling = "implicit" */
     bool tension;    /* fluid.surface_tension */

@@ -17,6 +17,7 @@ typedef struct gather_args {
     double *u;
     uint8_t *known;
     float *colour;
+    float (*centre)[4];
     un_leaf_givers from;
     int64_t count; /* of particles, of all ranks */
     double fine;
@@ -94,6 +95,41 @@ UN_KERNEL void add_particles(const gather_args *a, int64_t first, int64_t end,
         add_some(&from, q, 1, q, end, centre, inverse, upper, sums, dim);
 }
 
+/* Where the particles are that the faces of leaf c are the mean of, on these sides of it. */
+static void find_centres(const gather_args *a, int32_t c, const int *sides, int count,
+                         const int32_t (*range)[2], int ranges, const int32_t centre[3],
+                         double inverse)
+{
+    int dim = a->m->dim;
+    double sums[6][4] = {{0}};
+    for (int n = 0; n < ranges; n++) {
+        un_leaf_givers from = a->from;
+        if (from.stretch) un_leaf_givers_shift(&from, range[n][0]);
+        for (int64_t q = range[n][0]; q < range[n][1]; q++) {
+            double s[3] = {0}, w[3] = {1, 1, 1};
+            for (int axis = 0; axis < dim; axis++) {
+                s[axis] = (from.x[axis][q] - centre[axis]) * inverse;
+                w[axis] = fmax(1 - fabs(s[axis]), 0);
+            }
+            for (int k = 0; k < count; k++) {
+                int axis = sides[k] / 2;
+                double along = s[axis] - (sides[k] & 1 ? 0.5 : -0.5), at[3] = {s[0], s[1], s[2]};
+                double weight = from.volume[q] * fmax(1 - fabs(along), 0);
+                for (int b = 0; b < dim; b++) weight *= b == axis ? 1 : w[b];
+                at[axis] = along;
+                for (int b = 0; b < dim; b++) sums[k][b] += weight * at[b];
+                sums[k][3] += weight;
+            }
+        }
+    }
+    for (int k = 0; k < count; k++) {
+        float *to = a->centre[a->m->side[c][sides[k]]];
+        double total = sums[k][3];
+        for (int b = 0; b < 3; b++) to[b] = (float)(total > 0 ? sums[k][b] / total : 0);
+        to[3] = (float)(total / un_leaf_volume(a->m, c));
+    }
+}
+
 UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
 {
     const un_leaves *m = a->m;
@@ -122,6 +158,8 @@ UN_KERNEL void gather_leaf(const gather_args *a, int32_t c, int dim)
         a->known[f] = w > 0;
         a->u[f] = a->known[f] ? un_lanes8_sum(sums.wv[own[k]]) / w : 0;
     }
+    if (a->centre)
+        find_centres(a, c, own, count, (const int32_t(*)[2])range, ranges, centre, inverse);
 }
 
 static void gather_leaves(void *arg, int64_t begin, int64_t end)
@@ -154,6 +192,7 @@ un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_
     gather_args a = {.u = out->u,
                      .known = out->known,
                      .colour = out->colour,
+                     .centre = out->centre,
                      .m = leaves,
                      .begin = bins->all ? bins->all : bins->begin,
                      .particles = particles};
@@ -175,6 +214,7 @@ un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_
     un_leaves_spread_faces(leaves, out->u, sizeof *out->u);
     un_leaves_spread_faces(leaves, out->known, sizeof *out->known);
     un_leaves_spread(leaves, out->colour, sizeof *out->colour);
+    if (out->centre) un_leaves_spread_faces(leaves, out->centre, sizeof *out->centre);
     return UN_OK;
 }
 
@@ -302,6 +342,14 @@ typedef struct update_args {
     un_vec3 fall_unit;
 } update_args;
 
+/* In thick liquid: the share of the rate of water that is quiet, and a rate beside it, 1/s, in a
+ * leaf with this edge; as on the grid (faces.c). */
+static void thicken(const un_flip *flip, double h, double *noise, double *more)
+{
+    *noise = un_noise_share(flip->thickness, h, flip->quiet_speed);
+    *more = flip->pic_thick ? 1e30 : UN_VISCOUS_PIC * flip->thickness / (h * h);
+}
+
 /* now, before: the liquid's velocity at the particle. */
 static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 before)
 {
@@ -314,8 +362,9 @@ static void update_one(const update_args *a, int64_t q, un_vec3 now, un_vec3 bef
      * in a period when they were quiet at higher ones, now 3) */
     double coarse = fmax(1, h / a->h), quiet = flip->quiet_speed * flip->quiet_speed;
     double size2 = coarse * coarse, stir = un_dot(now, now) * size2 / quiet;
-    double rate = flip->pic / size2;
-    rate += (flip->pic_quiet / size2 - rate) / (1 + stir * stir);
+    double rate = flip->pic / size2, noise = 1, more = 0;
+    if (flip->thickness > 0) thicken(flip, h, &noise, &more);
+    rate += noise * (flip->pic_quiet / size2 - rate) / (1 + stir * stir) + more;
     if (p->flags[q] & UN_PARTICLE_LANDED) rate += un_drop_drag(p, un_sub(v, now), q);
     un_vec3 slip = un_sub(v, now);
     double share =
@@ -377,6 +426,12 @@ static void update_eight(const update_args *a, int64_t first, int64_t count, con
     size2 = (un_doubles8)(((un_longs8)size2 & (size > 1)) | ((un_longs8)one & (size <= 1)));
     un_doubles8 stir = speed2 * size2 / (flip->quiet_speed * flip->quiet_speed);
     un_doubles8 rate = (flip->pic + (flip->pic_quiet - flip->pic) / (1 + stir * stir)) / size2;
+    if (flip->thickness > 0) {
+        double noise[8], more[8];
+        for (int n = 0; n < 8; n++) thicken(flip, edge[n], &noise[n], &more[n]);
+        rate = (rate - flip->pic / size2) * un_doubles8_load(noise, 8) + flip->pic / size2;
+        rate += un_doubles8_load(more, 8);
+    }
     un_doubles8 left = un_doubles8_exp(-rate * flip->dt);
     for (int axis = 0; axis < 3; axis++) {
         v[axis] = now[axis] + left * slip[axis];

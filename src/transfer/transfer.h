@@ -351,10 +351,17 @@ typedef struct un_leaf_gather {
     double *u;      /* velocity, by face */
     uint8_t *known; /* by face: 1 where particles reach it, else 0, with velocity 0 */
     float *colour;  /* by leaf: their smoothed share of its volume, as if there were no walls */
+    /* By face: the centre of the particles that u is the mean of, from the face, in its edges; then
+     * how much of it they fill. NULL: nobody asks. */
+    float (*centre)[4];
 } un_leaf_gather;
 un_status un_transfer_to_leaves(un_context *ctx, un_arena *arena, const un_leaf_gather *out,
                                 const un_leaves *leaves, const un_tet_bins *bins,
                                 const un_particles *particles);
+/* As un_transfer_move_to_faces, where known is 1. Empties the arena. */
+un_status un_transfer_move_to_leaf_faces(un_context *ctx, un_arena *arena, double *u,
+                                         const uint8_t *known, const float (*centre)[4],
+                                         const un_leaves *leaves);
 /* As un_transfer_extrapolate; faces farther than `layers` away get 0. */
 un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, double *u, double *w,
                                          uint8_t *known, const un_leaves *leaves, int32_t layers);

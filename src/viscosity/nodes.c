@@ -28,7 +28,7 @@
  * - A node has no equation if none of the liquid around it is viscous: water costs nothing.
  *
  * Over ranks each finds the rows of its own nodes (nodes_ranks.c). */
-#include "viscosity/nodes.h"
+#include "viscosity/fit.h"
 
 /* Tets with less than this share of liquid count as empty: their nodes would have almost no
  * mass. */
@@ -109,29 +109,52 @@ static void make_table(un_stress_nodes *s)
             measure_stress(s->v->stress[k] + 4 * i, &s->mesh->shapes[k], (int)i, s->in->laplacian);
 }
 
+/* What a tet is to the liquid. */
+typedef struct tet_look {
+    double liquid, open; /* shares of its volume, and of that */
+    double mu;           /* Pa s */
+    bool stuck;          /* any of its nodes is */
+} tet_look;
+
+/* True if there is stress in it. */
+static bool look_at_tet(const un_viscous_def *in, int64_t t, tet_look *look)
+{
+    const int32_t *n = in->mesh->tet[t];
+    double depth[4];
+    bool all_walls = true, told = true;
+    *look = (tet_look){.open = in->tet_walls ? in->tet_walls->open[t] : 1};
+    for (int i = 0; i < 4; i++) {
+        bool sticks = in->walls && in->walls->kind[n[i]] == UN_WALL_STICKS;
+        depth[i] = -(double)in->phi[n[i]];
+        look->stuck |= sticks;
+        all_walls &= sticks;
+        told &= sticks || !in->told || in->told[n[i]];
+    }
+    look->liquid = un_tet_fraction(depth);
+    look->mu = un_viscous_mean(in->viscosity, n, in->viscosity_all);
+    return look->liquid >= LIQUID_MIN && look->open > 0 && !all_walls && told && look->mu > 0;
+}
+
+bool un_viscous_has_stress(const un_viscous_def *in, int32_t t)
+{
+    tet_look look;
+    return look_at_tet(in, t, &look);
+}
+
 static double weigh_tets(void *arg, int64_t begin, int64_t end)
 {
     un_stress_nodes *s = arg;
     const un_viscous_def *in = s->in;
     double count = 0;
     for (int64_t t = begin; t < end; t++) {
-        const int32_t *n = s->mesh->tet[t];
-        double depth[4], open = in->tet_walls ? in->tet_walls->open[t] : 1;
-        bool stuck = false, all_walls = true, told = true;
-        for (int i = 0; i < 4; i++) {
-            bool sticks = wall_kind(s, n[i]) == UN_WALL_STICKS;
-            depth[i] = -(double)in->phi[n[i]];
-            stuck |= sticks;
-            all_walls &= sticks;
-            told &= sticks || !in->told || in->told[n[i]];
-        }
-        double liquid = un_tet_fraction(depth),
-               mu = un_viscous_mean(in->viscosity, n, in->viscosity_all);
-        s->share[t] = (float)(liquid * open);
-        s->whole[t] = (float)(liquid * (stuck ? 1 : open));
+        tet_look look;
+        bool stressed = look_at_tet(in, t, &look);
+        s->share[t] = (float)(look.liquid * look.open);
+        s->whole[t] = (float)(look.liquid * (look.stuck ? 1 : look.open));
         s->stiff[t] = 0;
-        if (!(liquid >= LIQUID_MIN) || !(open > 0) || all_walls || !told || !(mu > 0)) continue;
-        s->stiff[t] = in->dt * mu * liquid * (stuck ? grip(s, (int32_t)t) : open) *
+        if (!stressed) continue;
+        s->stiff[t] = in->dt * look.mu * look.liquid *
+                      (look.stuck ? grip(s, (int32_t)t) : look.open) *
                       un_tets_size(s->mesh, (int32_t)t);
         count++;
     }
@@ -158,7 +181,7 @@ static void weigh_nodes(void *arg, int64_t begin, int64_t end)
                    un_viscous_mean(in->density, node, in->density_all);
             any |= s->stiff[t] > 0;
         }
-        s->mass[n] = sum;
+        s->mass[n] = in->fit ? sum * UN_FIT_FOLLOWS : sum;
         s->v->index[n] = any && wall_kind(s, n) != UN_WALL_STICKS ? 0 : -1;
         if (in->reached) in->reached[n] = any;
         /* At walls only nodes that touch viscous liquid get the wall's velocity. */
@@ -222,6 +245,7 @@ static inline void gather_row(const un_stress_nodes *s, int64_t n, un_row *r, do
             }
         }
     }
+    if (s->in->fit) un_fit_row(s, n, r, val, b);
 }
 
 /* Adds drag along the wall, and projects the row onto the free directions on both sides. */

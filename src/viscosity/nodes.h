@@ -28,6 +28,9 @@ typedef struct un_stress_nodes {
  * room: for tets with a shape of their own. */
 const double (*un_stress_of(const un_stress_nodes *s, int32_t t, int i, double (*room)[9]))[9];
 
+/* Is there viscous liquid in a tet, with a node that is free to move? */
+bool un_viscous_has_stress(const un_viscous_def *in, int32_t t);
+
 /* ---- over ranks (nodes_ranks.c); they do nothing on one rank unless they say so ---- */
 
 /* After unknowns are chosen at own nodes: ghosts get to know them, and what was done there. */

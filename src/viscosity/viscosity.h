@@ -73,6 +73,8 @@ typedef struct un_viscosity {
 un_status un_viscosity_create(un_context *ctx, un_viscosity **viscosity);
 void un_viscosity_destroy(un_viscosity *viscosity);
 
+typedef struct un_viscous_fit un_viscous_fit;
+
 typedef struct un_viscous_def {
     const un_tets *mesh;
     un_vec3 *u; /* at nodes, m/s; changed in place where the liquid is viscous, and at its walls */
@@ -90,6 +92,7 @@ typedef struct un_viscous_def {
     bool keeps_volume; /* by a pressure of its own (volume.c): */
     double *p;         /* at nodes, Pa: the guess, then the result; NULL: starts from zero */
     bool laplacian;    /* each component separately; wrong at surfaces and where viscosity varies */
+    const un_viscous_fit *fit; /* faces have the mass instead of nodes (leaves.c); NULL: none */
 } un_viscous_def;
 
 typedef struct un_viscous_report {
@@ -195,6 +198,23 @@ un_status un_viscosity_step_faces(un_viscosity *viscosity, un_arena *arena, un_v
                                   const un_viscous_faces *on, un_vec3 *u_node,
                                   const un_vec3 *was_node, bool implicit,
                                   un_viscous_report *report);
+
+/* ---- a viscous step on the faces of an octree's leaves (leaves.c) ---- */
+
+typedef struct un_viscous_leaves {
+    un_viscous_def solve; /* on tets of the same octree; u, reached and fit are set here */
+    const un_leaves *leaves;
+    const un_leaf_walls *walls;
+    const float *phi;     /* at leaves; liquid where negative */
+    double *u;            /* at faces, changed in place */
+    const uint8_t *known; /* at faces; 1: of the liquid */
+    uint8_t *solved;      /* at faces, set: 1 where u is what nodes say and was not known */
+    bool pic;             /* faces take their nodes' velocity, and keep none of their own */
+} un_viscous_leaves;
+/* u_node: at nodes; set. The nodes' velocities of step->walls are given. */
+un_status un_viscosity_step_leaves(un_viscosity *viscosity, un_arena *arena,
+                                   un_viscous_leaves *step, un_vec3 *u_node,
+                                   un_viscous_report *report);
 
 /* ---- a viscous step on tets that conform to surface and walls (stuffed.c) ---- */
 

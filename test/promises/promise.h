@@ -26,9 +26,11 @@ static inline bool method_has_particles(const un_method *method)
     return method->traits.particles;
 }
 
+static bool promise_flat; /* scenes are played in two dimensions */
+
 static inline bool method_is_viscous(const un_method *method)
 {
-    return method->traits.viscous;
+    return promise_flat ? method->traits.syrup_flat : method->traits.viscous;
 }
 
 static inline bool method_has_tension(const un_method *method)
@@ -64,8 +66,6 @@ static inline bool method_is_flat(const un_method *method)
 }
 
 /* ---- a world of any method ---- */
-
-static bool promise_flat; /* scenes are played in two dimensions */
 
 /* The scene with this method, and in two dimensions as the domain's x and y. */
 static inline un_status promise_scene(un_context *ctx, const un_method *method, const char *path,
@@ -191,6 +191,7 @@ static inline int promises_run(const promise *promises, size_t count, int (*begi
         for (size_t i = 0; i < count; i++)
             for (int flat = 0; flat <= (promises[i].flat && can_be_flat); flat++) {
                 promise_pair *pair = &pairs[used];
+                promise_flat = flat;
                 if (promises[i].of && !promises[i].of(method)) continue;
                 assert_true(used < PROMISE_TESTS_MAX);
                 *pair = (promise_pair){&promises[i], method, flat, ""};

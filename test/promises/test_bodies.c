@@ -250,7 +250,7 @@ static void momentum_stays(const un_method *method)
 
 static bool method_drags_bodies(const un_method *method)
 {
-    return method->traits.bodies && method->traits.viscous;
+    return method->traits.bodies && method_is_viscous(method);
 }
 
 /* The same in syrup, which sticks to the balls. They stay more than a cell apart: tets between two

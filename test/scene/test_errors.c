@@ -240,12 +240,12 @@ static void not_available(void **state)
         {"scene { method = 'warp', fluid = { viscosity = 0.1 } }",
          "dam.lua:1: fluid.viscosity is not available with method \"warp\"; use method = "
          "\"uniform\", or leave it out"},
-        {"scene { method = 'octree', fluid = { viscosity = 0.1 } }",
-         "dam.lua:1: fluid.viscosity is not available with method \"octree\"; use method = "
-         "\"uniform\", or leave it out"},
+        {"scene { method = 'octree', domain = { size = {1, 1} },\n fluid = { viscosity = 0.1 } }",
+         "dam.lua:2: fluid.viscosity is not available in 2D with method \"octree\"; use method = "
+         "\"uniform\", or give domain.size three numbers"},
         {"scene { method = 'octree', fluid = {\n viscosity = function() return 1 end } }",
-         "dam.lua:2: fluid.viscosity is not available with method \"octree\"; use method = "
-         "\"uniform\", or leave it out"},
+         "dam.lua:2: fluid.viscosity as a function is not available with method \"octree\"; use "
+         "method = \"uniform\", or give a number"},
         {"scene { method = 'octree', fluid = {\n density = function() return 1 end } }",
          "dam.lua:2: fluid.density as a function is not available with method \"octree\"; use "
          "method = \"uniform\", or give a number"},
