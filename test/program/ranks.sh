@@ -205,9 +205,9 @@ scene { method = "tet", domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 
                    box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } },
         probes = { front { axis = "x" } } }
 EOF
-# the same on leaves, with surface tension
+# the same on leaves, viscous and with surface tension
 sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count = 2/' \
-    -e 's/probes = {/fluid = { surface_tension = 0.07 }, probes = { wet { name = "along", axis = "x" },/' \
+    -e 's/probes = {/fluid = { surface_tension = 0.07, viscosity = 2 }, probes = { wet { name = "along", axis = "x" },/' \
     splash.lua >spill.lua
 same_run() { # DIRECTORY DIRECTORY
     diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
