@@ -17,10 +17,16 @@ typedef struct path_args {
     uint8_t *unsure; /* over ranks: 1 where this one does not know enough */
 } path_args;
 
-static un_vec3 velocity(const path_args *a, un_vec3 x, un_tets_place *place)
+/* false: another rank knows it. */
+static bool velocity(un_vec3 *u, const path_args *a, un_vec3 x, un_tets_place *place)
 {
-    if (!un_tets_locate_in(a->mesh, place->tet, x, place)) un_tets_locate(a->mesh, x, place);
-    return un_tet_field_at(a->u, a->mesh, place);
+    if (un_tets_locate_in(a->mesh, place->tet, x, place)) {
+        if (a->unsure && !un_tets_knows(a->mesh, place->tet)) return false;
+    } else if (!un_tets_locate_here(a->mesh, x, place)) {
+        return false;
+    }
+    *u = un_tet_field_at(a->u, a->mesh, place);
+    return true;
 }
 
 static un_vec3 in_domain(const path_args *a, un_vec3 x)
@@ -45,8 +51,7 @@ static bool find_step(un_vec3 *step, const path_args *a, int64_t q)
     un_vec3 x = un_particle_position(a->particles, q), at = x, k[3];
     un_tets_place place = {.tet = a->bins->tet[q]};
     for (int stage = 0; stage < 3; stage++) {
-        k[stage] = velocity(a, at, &place);
-        if (a->unsure && !un_tets_knows(a->mesh, place.tet)) return false;
+        if (!velocity(&k[stage], a, at, &place)) return false;
         at = next_place(a, x, k[stage], stage);
     }
     *step = whole_step(k, a->dt);

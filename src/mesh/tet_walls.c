@@ -360,20 +360,15 @@ static un_status begin_sampling(sample_args *a, un_arena *arena, double *thin)
     return UN_OK;
 }
 
-/* Whether a rank meets a thin wall at its own nodes: what fills the brick does not count. */
-static un_status refuse_thin(const sample_args *a)
+/* Whether any rank meets a thin wall at its own nodes: what fills the brick does not count. */
+static bool is_thin(const sample_args *a, double here)
 {
-    un_context *ctx = a->tw->ctx;
-    un_part own = un_tets_own_nodes(a->tw->mesh);
+    const un_tets *mesh = a->tw->mesh;
+    un_part own = un_tets_own_nodes(mesh);
     bool thin = false;
+    if (!mesh->share) return here > 0;
     for (int64_t n = own.begin; n < own.end; n++) thin |= a->thin[n];
-    un_status status = UN_OK;
-    if (thin)
-        status = un_fail(ctx, UN_ERROR_UNAVAILABLE,
-                         "solids thinner than two of the cells around them work in one process, not "
-                         "in %d; go on without mpirun (--resume), or make them thicker",
-                         un_rank_count(ctx));
-    return un_ranks_agree(ctx, status);
+    return un_ranks_max(mesh->ctx, thin) > 0;
 }
 
 static un_status finish_sampling(sample_args *a)
@@ -409,9 +404,10 @@ static un_status begin_mesh(sample_args *a, un_arena *arena, un_tets *mesh)
     un_tet_walls *tw = a->tw;
     double thin = 0;
     if (tw->walls->bodies->count > 0) {
-        UN_TRY(keep_still(tw));
-        UN_TRY(begin_sampling(a, arena, &thin));
-        if (thin > 0 && !mesh->share)
+        un_status status = keep_still(tw);
+        if (status == UN_OK) status = begin_sampling(a, arena, &thin);
+        UN_TRY(un_tets_agree(mesh, status));
+        if (is_thin(a, thin))
             UN_TRY(un_tets_part(mesh, arena, tw->walls->bodies, a->solid, a->thin));
         UN_TRY(need(tw, &tw->phi_solid, 1, mesh->node_count, sizeof *tw->phi_solid));
         UN_TRY(need(tw, &tw->body, 2, mesh->node_count, sizeof *tw->body));
@@ -431,7 +427,6 @@ un_status un_tet_walls_sample(un_tet_walls *tw, un_arena *arena, un_tets *mesh)
     sample_args a = {.tw = tw};
     tw->mesh = mesh;
     un_status status = begin_mesh(&a, arena, mesh);
-    UN_TRY(mesh->share ? un_ranks_agree(tw->ctx, status) : status);
-    if (mesh->share && tw->walls->bodies->count > 0) UN_TRY(refuse_thin(&a));
+    UN_TRY(un_tets_agree(mesh, status));
     return finish_sampling(&a);
 }

@@ -105,6 +105,9 @@ typedef struct un_tets_place {
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 /* The same, but beside thin walls also tets without an open node, which have no velocity. */
 void un_tets_locate_closed(const un_tets *mesh, un_vec3 x, un_tets_place *place);
+/* As un_tets_locate, which these two are; over ranks false, with place undefined, if this rank does
+ * not know the tet. */
+bool un_tets_locate_here(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 /* As above if the tet is known or guessed: false, with place unchanged, if x is not in it. */
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place);
 
@@ -155,8 +158,7 @@ static inline double un_tet_sample(const un_tets *mesh, const float *v, const un
 /* What is this rank's of a mesh that was built on its tree (un_octree_build_ranks). Nodes and tets
  * of its leaves are its own: the same, in the same order, as on one rank, and so are the tets
  * around its nodes. Ghosts are the other nodes of these tets; their levels are as on one rank, too,
- * but not the tets around them. All else in the rank's mesh only fills the brick. Not for parted
- * meshes yet. */
+ * but not the tets around them. All else in the rank's mesh only fills the brick. */
 typedef struct un_tet_share {
     un_context *ctx;
     un_range nodes, tets;          /* its own, numbered as on one rank */
@@ -182,8 +184,8 @@ static inline un_status un_tets_agree(const un_tets *mesh, un_status status)
 {
     return mesh->share ? un_ranks_agree(mesh->share->ctx, status) : status;
 }
-/* The key of the finest cube in which un_tets_locate looks for x: the rank that has it knows the
- * tet. */
+/* The key of the finest cube in which un_tets_locate_closed looks for x: the rank that has it knows
+ * the tet. */
 uint64_t un_tets_place_key(const un_tets *mesh, un_vec3 x);
 /* A field at nodes, at places that other ranks may know: the rank that has one tells. All ranks
  * call it. */
@@ -193,6 +195,12 @@ typedef struct un_tets_sampled {
 } un_tets_sampled;
 un_status un_tets_ask(const un_tets *mesh, const float *field, const un_vec3 *x, int64_t count,
                       un_tets_sampled *answers);
+/* Where un_tets_locate_closed finds for each of the places what un_tets_locate finds for it on one
+ * rank: the same places, but for some next to thin walls, whose tet is beside them and may be
+ * another rank's (tets_seats.c). Right where some rank knows the tet to be another. rank: of the
+ * tets, -1 if this one knows neither place nor tet; or NULL. All ranks call it, or one. */
+un_status un_tets_seats(const un_tets *mesh, const un_vec3 *x, int64_t count, un_vec3 *seat,
+                        int32_t *rank);
 /* The rank that a node belongs to, which is this rank's or a ghost. */
 int32_t un_tets_node_owner(const un_tets *mesh, const un_tree_share *tree, int32_t n);
 /* This rank's own nodes and tets. */

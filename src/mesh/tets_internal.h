@@ -67,6 +67,20 @@ static inline un_vec3 un_tets_home(const un_tets *mesh, uint64_t key)
     return un_v3(unit * un_morton_gather(key), unit * un_morton_gather(key >> 1),
                  unit * un_morton_gather(key >> 2));
 }
+/* Points of which locate_closed says too little, next to thin walls (tets_locate.c). */
+typedef struct un_tets_crack {
+    un_vec3 x, out; /* out: away from the wall */
+    double d, h;    /* distance to solids; the cell */
+} un_tets_crack;
+/* Is x, in place, such a point? */
+bool un_tets_in_crack(const un_tets *mesh, un_vec3 x, const un_tets_place *place,
+                      un_tets_crack *crack);
+/* Where the open tet next to it may be, in the order of trying. */
+#define UN_TETS_CRACK_WAYS 8
+un_vec3 un_tets_crack_way(const un_tets_crack *crack, int k);
+/* True if it is this one. */
+bool un_tets_crack_opens(const un_tets *mesh, const un_tets_crack *crack,
+                         const un_tets_place *beside);
 /* Walks from place->tet to the tet that holds x, or is nearest; for meshes with moved nodes. */
 void un_tets_walk(const un_tets *mesh, un_vec3 x, un_tets_place *place);
 
@@ -136,6 +150,8 @@ static inline uint32_t un_leaf_midpoints(const un_tets_work *w, uint32_t finer)
 un_status un_tets_number(un_tets_work *work, un_arena *arena);
 /* The number of the node at (x, y, z), in units. */
 int32_t un_tets_node_at(const un_tets_work *work, int32_t x, int32_t y, int32_t z);
+/* The first node whose order is not below (tets_ranks.c). */
+int32_t un_tets_node_from(const un_tets *mesh, uint64_t order);
 /* Makes first and corner from tet (tets_incidence.c). */
 un_status un_tets_incidence(const un_tets_work *work, un_arena *arena);
 

@@ -145,31 +145,43 @@ static bool sees_side(const un_tets *mesh, int32_t t, un_vec3 x, double d)
  * belongs to the open tet next to it, away from the wall or beside it. The distance that the tet's
  * side interpolates cannot tell this room from its own, which may be as far behind the line between
  * two walls: hence the look at the nodes. */
-static void leave_crack(const un_tets *mesh, un_vec3 x, un_tets_place *place)
+bool un_tets_in_crack(const un_tets *mesh, un_vec3 x, const un_tets_place *place,
+                      un_tets_crack *crack)
 {
     double d = 1e30, h = un_tets_size(mesh, place->tet);
-    int32_t b = un_bodies_nearest(mesh->bodies, x, &d);
     bool closed = is_closed(mesh, place->tet);
-    if (b < 0 || !(d > 0) || (!closed && sees_side(mesh, place->tet, x, d))) return;
-    un_vec3 out = un_body_normal(&mesh->bodies->body[b], x);
-    for (int k = 0; k < 8; k++) {
-        un_vec3 way =
-            k < 2 ? un_scale(out, 0.5 * (k + 1)) : un_v3(k / 2 == 1, k / 2 == 2, k / 2 == 3);
-        un_tets_place beside;
-        un_tets_locate_closed(mesh, un_mad(x, way, k >= 2 && k & 1 ? -h : h), &beside);
-        if (is_closed(mesh, beside.tet) || !sees_side(mesh, beside.tet, x, d)) continue;
-        *place = beside;
-        return;
-    }
+    if (!closed && !(un_tet_sample(mesh, mesh->side, place) < -BEYOND * h)) return false;
+    int32_t b = un_bodies_nearest(mesh->bodies, x, &d);
+    if (b < 0 || !(d > 0) || (!closed && sees_side(mesh, place->tet, x, d))) return false;
+    *crack = (un_tets_crack){x, un_body_normal(&mesh->bodies->body[b], x), d, h};
+    return true;
+}
+
+un_vec3 un_tets_crack_way(const un_tets_crack *crack, int k)
+{
+    un_vec3 way =
+        k < 2 ? un_scale(crack->out, 0.5 * (k + 1)) : un_v3(k / 2 == 1, k / 2 == 2, k / 2 == 3);
+    return un_mad(crack->x, way, k >= 2 && k & 1 ? -crack->h : crack->h);
+}
+
+bool un_tets_crack_opens(const un_tets *mesh, const un_tets_crack *crack,
+                         const un_tets_place *beside)
+{
+    return !is_closed(mesh, beside->tet) && sees_side(mesh, beside->tet, crack->x, crack->d);
 }
 
 void un_tets_locate(const un_tets *mesh, un_vec3 x, un_tets_place *place)
 {
+    un_tets_crack crack;
     un_tets_locate_closed(mesh, x, place);
-    if (!mesh->parted) return;
-    double h = un_tets_size(mesh, place->tet);
-    if (is_closed(mesh, place->tet) || un_tet_sample(mesh, mesh->side, place) < -BEYOND * h)
-        leave_crack(mesh, x, place);
+    if (!mesh->parted || !un_tets_in_crack(mesh, x, place, &crack)) return;
+    for (int k = 0; k < UN_TETS_CRACK_WAYS; k++) {
+        un_tets_place beside;
+        un_tets_locate_closed(mesh, un_tets_crack_way(&crack, k), &beside);
+        if (!un_tets_crack_opens(mesh, &crack, &beside)) continue;
+        *place = beside;
+        return;
+    }
 }
 
 bool un_tets_locate_in(const un_tets *mesh, int32_t tet, un_vec3 x, un_tets_place *place)

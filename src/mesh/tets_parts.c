@@ -16,10 +16,14 @@
  * The distance to the wall has a ridge inside it, where the far side comes nearer. Seen from a
  * side, a node inside or behind the wall is as deep as the straight line from the nearest open node
  * of that side says: d (1 - length / way), way being the length outside the wall. Linear
- * interpolation along the line is then zero where the wall begins. */
+ * interpolation along the line is then zero where the wall begins.
+ *
+ * Over ranks, the owner of a node knows the tets around it and groups them; other ranks that know
+ * one of these tets ask for the group of its sides. */
 #include "mesh/mesh.h"
 
 #include "mesh/collect.h"
+#include "mesh/tets_internal.h"
 #include "mesh/thin.h"
 
 #define ENTRIES_MAX 256
@@ -47,9 +51,8 @@ typedef struct parting {
     uint8_t (*side)[4];     /* by listed tet and corner: its side, NONE in a wall */
     uint8_t *side_count;    /* by listed tet */
     uint8_t (*group)[4][4]; /* by listed tet, side and corner */
-    int32_t *first_copy;    /* by listed node: number of copies, then that of nodes before it */
-    int32_t *first_tet;     /* by listed tet: likewise */
-    int32_t *node_at;       /* by plain node: its number now */
+    int32_t *first_tet;     /* by listed tet: number of copies, then that of tets before it */
+    int32_t *node_at;       /* by plain node: number of copies, then its number */
 } parting;
 
 /* ---- sides of tets ---- */
@@ -178,8 +181,8 @@ static int64_t list_nodes(const void *arg, int64_t begin, int64_t end, uint64_t 
 {
     const parting *s = arg;
     const un_tets *mesh = s->mesh;
-    int64_t count = 0;
-    for (int64_t n = begin; n < end; n++) {
+    int64_t count = 0, own = un_tets_own_nodes(mesh).begin;
+    for (int64_t n = own + begin; n < own + end; n++) {
         double h = un_octree_size(mesh->tree, mesh->node_level[n]);
         bool listed = false;
         if ((double)s->distance[n] < 4 * h)
@@ -270,11 +273,117 @@ static void group_nodes(void *arg, int64_t begin, int64_t end)
         int64_t n = (int64_t)s->nodes[k];
         int32_t count = find_entries(s, n, list);
         uint8_t groups = find_groups(n, list, count);
-        s->first_copy[k] = groups > 1 ? groups - 1 : 0;
+        s->node_at[n] = groups > 1 ? groups - 1 : 0;
         for (int32_t i = 0; i < count; i++)
             if (list[i].place >= 0)
                 s->group[list[i].place][list[i].side][list[i].corner] = list[i].group;
     }
+}
+
+/* ---- groups of other ranks' nodes ---- */
+
+#define CLOSED UINT64_MAX
+
+/* Of the group that a side of a tet has around a node. */
+typedef struct question {
+    uint64_t node, open; /* orders of the node, and of an open node of the side or CLOSED */
+    int32_t from, number, group;
+} question;
+
+/* A side's corner as one number. */
+static int32_t number_of(int64_t k, int side, int corner)
+{
+    return (int32_t)(16 * k + 4 * side + corner);
+}
+
+/* False if all sides have the node itself there. */
+static bool make_question(const parting *s, int64_t k, int side, int corner, question *out)
+{
+    const un_tets *mesh = s->mesh;
+    un_part own = un_tets_own_nodes(mesh);
+    int32_t t = (int32_t)s->tets[k], n = mesh->tet[t][corner];
+    if ((n >= own.begin && n < own.end) || s->node_at[n] == 0 || s->side[k][corner] == side)
+        return false;
+    memset(out, 0, sizeof *out);
+    out->node = un_tets_order(mesh, n);
+    out->open = CLOSED;
+    for (int i = 0; i < 4; i++)
+        if (s->side[k][i] == side) out->open = un_tets_order(mesh, mesh->tet[t][i]);
+    out->from = un_rank(mesh->ctx);
+    out->number = number_of(k, side, corner);
+    return true;
+}
+
+/* Corners of sides of known tets; to: whose nodes they are. Returns how many. */
+static int64_t list_questions(const parting *s, question *list, int32_t *to)
+{
+    const un_tets *mesh = s->mesh;
+    int64_t count = 0;
+    for (int64_t k = 0; k < s->tet_count; k++) {
+        int32_t t = (int32_t)s->tets[k];
+        if (!un_tets_knows(mesh, t)) continue;
+        int sides = s->side_count[k] > 0 ? s->side_count[k] : 1;
+        for (int c = 0; c < 4 * sides; c++) {
+            question q;
+            if (!make_question(s, k, c / 4, c % 4, &q)) continue;
+            if (list) {
+                list[count] = q;
+                to[count] = un_tets_node_owner(mesh, mesh->share->tree, mesh->tet[t][c % 4]);
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+static void answer(const parting *s, question *q)
+{
+    entry list[ENTRIES_MAX];
+    int32_t n = un_tets_node_from(s->mesh, q->node);
+    int32_t m = q->open == CLOSED ? -1 : un_tets_node_from(s->mesh, q->open);
+    int32_t count = find_entries(s, n, list);
+    find_groups(n, list, count);
+    for (int32_t i = 0; i < count; i++) {
+        bool found = m < 0 && list[i].count == 0;
+        for (int k = 0; k < list[i].count; k++) found |= list[i].open[k] == m;
+        if (found) q->group = list[i].group;
+    }
+}
+
+static un_status ask_groups(parting *s, un_arena *arena)
+{
+    un_context *ctx = s->mesh->ctx;
+    int64_t count = list_questions(s, NULL, NULL), come;
+    question *mine = un_arena_alloc(arena, (size_t)count + 1, sizeof *mine), *asked, *told;
+    int32_t *to = un_arena_alloc(arena, (size_t)count + 1, sizeof *to), *back;
+    UN_TRY(un_ranks_agree(ctx, mine && to ? UN_OK : UN_ERROR_MEMORY));
+    list_questions(s, mine, to);
+    UN_TRY(un_exchange_once(ctx, mine, to, count, sizeof *mine, (void **)&asked, &come));
+    back = un_arena_alloc(arena, (size_t)come + 1, sizeof *back);
+    un_status status = un_ranks_agree(ctx, back ? UN_OK : UN_ERROR_MEMORY);
+    for (int64_t k = 0; status == UN_OK && k < come; k++) {
+        answer(s, &asked[k]);
+        back[k] = asked[k].from;
+    }
+    if (status == UN_OK)
+        status = un_exchange_once(ctx, asked, back, come, sizeof *asked, (void **)&told, &count);
+    un_free(ctx, asked);
+    UN_TRY(status);
+    for (int64_t k = 0; k < count; k++) {
+        int32_t number = told[k].number;
+        s->group[number / 16][number / 4 % 4][number % 4] = (uint8_t)told[k].group;
+    }
+    un_free(ctx, told);
+    return UN_OK;
+}
+
+/* Copies of others' nodes, where this rank has use for them. */
+static un_status know_others(parting *s, un_arena *arena)
+{
+    if (!s->mesh->share) return UN_OK;
+    un_field copies = {"copies", s->node_at, NULL, sizeof *s->node_at};
+    UN_TRY(un_tets_share(s->mesh, &copies, 1));
+    return ask_groups(s, arena);
 }
 
 /* ---- copies ---- */
@@ -339,11 +448,11 @@ static void find_depths(void *arg, int64_t begin, int64_t end)
 }
 
 /* Everything goes up, the last first. */
-static void spread_nodes(const parting *s, int32_t count)
+static void spread_nodes(const parting *s)
 {
     un_tets *mesh = s->mesh;
-    for (int32_t n = mesh->plain_nodes - 1, end = count; n >= 0; end = s->node_at[n--])
-        for (int32_t copy = s->node_at[n]; copy < end; copy++) {
+    for (int32_t n = mesh->plain_nodes - 1; n >= 0; n--)
+        for (int32_t copy = s->node_at[n]; copy < s->node_at[n + 1]; copy++) {
             mesh->node_key[copy] = mesh->node_key[n];
             mesh->x[copy] = mesh->x[n];
             mesh->node_level[copy] = mesh->node_level[n];
@@ -400,12 +509,10 @@ static void number_all(const parting *s)
 {
     un_tets *mesh = s->mesh;
     int64_t k = 0;
-    for (int32_t n = 0; n < mesh->plain_nodes; n++) {
-        while (k < s->node_count && s->nodes[k] < (uint64_t)n) k++;
-        s->node_at[n] = n + s->first_copy[k];
-        mesh->side[s->node_at[n]] = s->distance[n];
-    }
-    k = 0;
+    for (int32_t n = 0; n < mesh->plain_nodes; n++) s->node_at[n] += n;
+    for (int32_t n = 0; n < mesh->plain_nodes; n++)
+        for (int32_t copy = s->node_at[n]; copy < s->node_at[n + 1]; copy++)
+            mesh->side[copy] = s->distance[n];
     for (int32_t t = 0; t <= mesh->plain_tets; t++) {
         while (k < s->tet_count && s->tets[k] < (uint64_t)t) k++;
         mesh->part[t] = t + s->first_tet[k];
@@ -427,16 +534,61 @@ static void find_incidence(un_tets *mesh)
 
 static un_status allocate(parting *s, un_arena *arena)
 {
-    size_t count = (size_t)s->tet_count + 1;
+    size_t count = (size_t)s->tet_count + 1, nodes = (size_t)s->mesh->node_count + 1;
     s->place = un_arena_alloc(arena, (size_t)s->mesh->tet_count + 1, sizeof *s->place);
     s->side = un_arena_alloc(arena, count, sizeof *s->side);
     s->side_count = un_arena_alloc(arena, count, 1);
     s->group = un_arena_alloc(arena, count, sizeof *s->group);
     s->first_tet = un_arena_alloc(arena, count, sizeof *s->first_tet);
-    s->node_at = un_arena_alloc(arena, (size_t)s->mesh->node_count + 1, sizeof *s->node_at);
+    s->node_at = un_arena_alloc(arena, nodes, sizeof *s->node_at);
     if (!s->place || !s->side || !s->side_count || !s->group || !s->first_tet || !s->node_at)
         return UN_ERROR_MEMORY;
     memset(s->place, -1, (size_t)s->mesh->tet_count * sizeof *s->place);
+    memset(s->node_at, 0, nodes * sizeof *s->node_at);
+    return UN_OK;
+}
+
+static bool lists_own(const parting *s)
+{
+    un_part own = un_tets_own(s->mesh);
+    int64_t k = un_lower_bound(s->tets, s->tet_count, (uint64_t)own.begin);
+    return k < s->tet_count && s->tets[k] < (uint64_t)own.end;
+}
+
+/* Groups around this rank's nodes. */
+static un_status find_own_groups(parting *s, un_arena *arena)
+{
+    un_context *ctx = s->mesh->ctx;
+    un_part own = un_tets_own_nodes(s->mesh);
+    UN_TRY(allocate(s, arena));
+    UN_TRY(find_seen(s, arena));
+    un_parallel_for(ctx, s->tet_count, 256, find_sides, s);
+    UN_TRY(
+        un_collect(ctx, arena, list_nodes, s, own.end - own.begin, &s->nodes, &s->node_count, 0));
+    un_parallel_for(ctx, s->node_count, 256, group_nodes, s);
+    return UN_OK;
+}
+
+static un_status make_copies(parting *s)
+{
+    un_tets *mesh = s->mesh;
+    un_context *ctx = mesh->ctx;
+    un_parallel_for(ctx, s->tet_count, 1024, count_tets, s);
+    int64_t copies = un_parallel_scan(ctx, s->node_at, mesh->node_count);
+    int64_t more = un_parallel_scan(ctx, s->first_tet, s->tet_count);
+    s->node_at[mesh->node_count] = (int32_t)(mesh->node_count + copies);
+    s->first_tet[s->tet_count] = (int32_t)more;
+    if (4 * (mesh->tet_count + more) > INT32_MAX)
+        return un_fail_memory(ctx, (size_t)(mesh->tet_count + more) * sizeof *mesh->tet);
+    UN_TRY(make_room(mesh, mesh->node_count + copies, mesh->tet_count + more));
+    number_all(s);
+    un_parallel_for(ctx, s->node_count, 256, find_depths, s);
+    spread_nodes(s);
+    spread_tets(s);
+    mesh->node_count += (int32_t)copies;
+    mesh->tet_count += (int32_t)more;
+    mesh->parted = true;
+    find_incidence(mesh);
     return UN_OK;
 }
 
@@ -449,31 +601,18 @@ un_status un_tets_part(un_tets *mesh, un_arena *arena, const un_bodies *bodies,
                  .distance = distance,
                  .thin = thin,
                  .snap = UN_SNAP * mesh->tree->h};
-    UN_TRY(un_collect(ctx, arena, list_tets, &s, mesh->tet_count, &s.tets, &s.tet_count, 0));
-    if (s.tet_count == 0) return UN_OK;
-    UN_TRY(allocate(&s, arena));
-    UN_TRY(find_seen(&s, arena));
-    un_parallel_for(ctx, s.tet_count, 256, find_sides, &s);
-    UN_TRY(un_collect(ctx, arena, list_nodes, &s, mesh->node_count, &s.nodes, &s.node_count, 0));
-    s.first_copy = un_arena_alloc(arena, (size_t)s.node_count + 1, sizeof *s.first_copy);
-    if (!s.first_copy) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, s.node_count, 256, group_nodes, &s);
-    un_parallel_for(ctx, s.tet_count, 1024, count_tets, &s);
-    int64_t copies = un_parallel_scan(ctx, s.first_copy, s.node_count);
-    int64_t more = un_parallel_scan(ctx, s.first_tet, s.tet_count);
-    s.first_copy[s.node_count] = (int32_t)copies;
-    s.first_tet[s.tet_count] = (int32_t)more;
-    if (4 * (mesh->tet_count + more) > INT32_MAX)
-        return un_fail_memory(ctx, (size_t)(mesh->tet_count + more) * sizeof *mesh->tet);
-    UN_TRY(make_room(mesh, mesh->node_count + copies, mesh->tet_count + more));
-    mesh->parted = true;
+    un_status status =
+        un_collect(ctx, arena, list_tets, &s, mesh->tet_count, &s.tets, &s.tet_count, 0);
+    bool any = s.tet_count > 0;
+    UN_TRY(un_tets_agree(mesh, status));
+    if (mesh->share) any = un_ranks_max(ctx, any && lists_own(&s)) > 0;
+    if (!any) return UN_OK;
     mesh->bodies = bodies;
-    number_all(&s);
-    un_parallel_for(ctx, s.node_count, 256, find_depths, &s);
-    spread_nodes(&s, (int32_t)(mesh->node_count + copies));
-    spread_tets(&s);
-    mesh->node_count += (int32_t)copies;
-    mesh->tet_count += (int32_t)more;
-    find_incidence(mesh);
-    return UN_OK;
+    UN_TRY(un_tets_agree(mesh, find_own_groups(&s, arena)));
+    UN_TRY(know_others(&s, arena));
+    UN_TRY(un_tets_agree(mesh, make_copies(&s)));
+    if (!mesh->share) return UN_OK;
+    UN_TRY(un_tet_share_find(mesh->share, arena, mesh, mesh->share->tree));
+    un_field side = {"side", mesh->side, NULL, sizeof *mesh->side};
+    return un_tets_share(mesh, &side, 1);
 }

@@ -14,10 +14,9 @@ void un_tet_share_free(un_tet_share *part)
     *part = (un_tet_share){.ctx = part->ctx};
 }
 
-/* The first node whose order is not below. */
-static int32_t node_from(const un_tets *mesh, uint64_t order)
+int32_t un_tets_node_from(const un_tets *mesh, uint64_t order)
 {
-    int32_t low = 0, high = mesh->plain_nodes;
+    int32_t low = 0, high = mesh->node_count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (un_tets_order(mesh, middle) < order)
@@ -29,10 +28,10 @@ static int32_t node_from(const un_tets *mesh, uint64_t order)
 }
 
 /* The first tet of the leaves whose centres are at or after the node. A tet's last node is the
- * centre of the leaf it belongs to. */
+ * centre of the leaf it belongs to, or a copy of that. */
 static int32_t tet_from(const un_tets *mesh, int32_t node)
 {
-    int32_t low = 0, high = mesh->plain_tets;
+    int32_t low = 0, high = mesh->tet_count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (mesh->tet[middle][3] < node)
@@ -46,16 +45,16 @@ static int32_t tet_from(const un_tets *mesh, int32_t node)
 static void find_own(un_tet_share *part, const un_tets *mesh, const un_tree_share *tree)
 {
     const un_octree *t = mesh->tree;
-    int32_t node_end = mesh->plain_nodes - 1; /* the last is nowhere */
+    int32_t node_end = mesh->node_count - 1; /* the last is nowhere */
     part->node_begin = part->tet_begin = 0;
     if (tree->begin == tree->end) {
         part->nodes = un_ranks_range(part->ctx, 0);
         part->tets = un_ranks_range(part->ctx, 0);
         return;
     }
-    part->node_begin = node_from(mesh, t->key[tree->begin] << UN_TETS_ORDER_BITS);
+    part->node_begin = un_tets_node_from(mesh, t->key[tree->begin] << UN_TETS_ORDER_BITS);
     if (tree->end < t->leaf_count)
-        node_end = node_from(mesh, t->key[tree->end] << UN_TETS_ORDER_BITS);
+        node_end = un_tets_node_from(mesh, t->key[tree->end] << UN_TETS_ORDER_BITS);
     part->tet_begin = tet_from(mesh, part->node_begin);
     part->nodes = un_ranks_range(part->ctx, node_end - part->node_begin);
     part->tets = un_ranks_range(part->ctx, tet_from(mesh, node_end) - part->tet_begin);
@@ -65,10 +64,10 @@ static void find_own(un_tet_share *part, const un_tets *mesh, const un_tree_shar
 static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets *mesh)
 {
     int32_t begin = part->node_begin, end = begin + (int32_t)(part->nodes.end - part->nodes.begin);
-    uint8_t *wanted = un_arena_alloc(arena, (size_t)mesh->plain_nodes + 1, 1);
+    uint8_t *wanted = un_arena_alloc(arena, (size_t)mesh->node_count + 1, 1);
     if (!wanted) return UN_ERROR_MEMORY;
-    memset(wanted, 0, (size_t)mesh->plain_nodes);
-    for (int32_t t = 0; t < mesh->plain_tets; t++) {
+    memset(wanted, 0, (size_t)mesh->node_count);
+    for (int32_t t = 0; t < mesh->tet_count; t++) {
         const int32_t *n = mesh->tet[t];
         int own = 0;
         for (int i = 0; i < 4; i++) own += n[i] >= begin && n[i] < end;
@@ -77,13 +76,13 @@ static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets 
     }
     if (end > begin) memset(wanted + begin, 0, (size_t)(end - begin));
     int32_t count = 0;
-    for (int32_t n = 0; n < mesh->plain_nodes; n++) count += wanted[n];
+    for (int32_t n = 0; n < mesh->node_count; n++) count += wanted[n];
     UN_TRY(un_array_need(part->ctx, (void **)&part->ghost, &part->capacity_ghost, (size_t)count + 1,
                          sizeof *part->ghost));
     UN_TRY(un_array_need(part->ctx, (void **)&part->ghost_id, &part->capacity_id, (size_t)count + 1,
                          sizeof *part->ghost_id));
     part->ghost_count = 0;
-    for (int32_t n = 0; n < mesh->plain_nodes; n++)
+    for (int32_t n = 0; n < mesh->node_count; n++)
         if (wanted[n]) part->ghost[part->ghost_count++] = n;
     return UN_OK;
 }
@@ -97,6 +96,7 @@ int32_t un_tets_node_owner(const un_tets *mesh, const un_tree_share *tree, int32
 typedef struct question {
     uint64_t order;
     int32_t from; /* the rank that asks */
+    int32_t copy; /* 0: the node itself */
 } question;
 
 /* The rank's numbers of the nodes that are asked for, and who asked. */
@@ -105,7 +105,7 @@ static un_status answer(un_tet_share *part, const un_tets *mesh, const question 
 {
     int32_t begin = part->node_begin, end = begin + (int32_t)(part->nodes.end - part->nodes.begin);
     for (int64_t k = 0; k < count; k++) {
-        int32_t n = node_from(mesh, asked[k].order);
+        int32_t n = un_tets_node_from(mesh, asked[k].order) + asked[k].copy;
         if (n < begin || n >= end || un_tets_order(mesh, n) != asked[k].order)
             return un_fail(part->ctx, UN_ERROR_ARGUMENT,
                            "rank %d asks for a node that rank %d does not have", asked[k].from,
@@ -131,6 +131,13 @@ static un_status take_questions(un_tet_share *part, un_arena *arena, const un_te
     return un_exchange_create_copies(ctx, index, to, count, &part->halo);
 }
 
+static int32_t copy_of(const un_tets *mesh, int32_t n)
+{
+    int32_t copy = 0;
+    for (; un_tets_is_copy(mesh, n); n--) copy++;
+    return copy;
+}
+
 static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
                      const un_tree_share *tree)
 {
@@ -144,6 +151,7 @@ static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
         memset(&mine[k], 0, sizeof mine[k]);
         mine[k].order = order;
         mine[k].from = un_rank(ctx);
+        mine[k].copy = copy_of(mesh, part->ghost[k]);
         to[k] = un_tets_node_owner(mesh, tree, part->ghost[k]);
     }
     un_exchange *questions;
@@ -156,7 +164,7 @@ static un_status ask(un_tet_share *part, un_arena *arena, const un_tets *mesh,
 /* Numbers of ghosts as on one rank; and their levels, for not all leaves around them are here. */
 static un_status number_ghosts(un_tet_share *part, un_arena *arena, un_tets *mesh)
 {
-    int64_t *id = un_arena_alloc(arena, (size_t)mesh->plain_nodes + 1, sizeof *id);
+    int64_t *id = un_arena_alloc(arena, (size_t)mesh->node_count + 1, sizeof *id);
     UN_TRY(un_ranks_agree(part->ctx, id ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t n = part->nodes.begin; n < part->nodes.end; n++)
         id[part->node_begin + n - part->nodes.begin] = n;
@@ -169,7 +177,6 @@ static un_status number_ghosts(un_tet_share *part, un_arena *arena, un_tets *mes
 un_status un_tet_share_find(un_tet_share *part, un_arena *arena, un_tets *mesh,
                             const un_tree_share *tree)
 {
-    UN_ASSERT(!mesh->parted);
     un_exchange_destroy(part->halo);
     part->halo = NULL;
     part->element = 0;
@@ -210,7 +217,7 @@ un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t cou
 static void sample(const un_tets *mesh, const float *field, un_vec3 x, un_tets_sampled *out)
 {
     un_tets_place place;
-    un_tets_locate(mesh, x, &place);
+    un_tets_locate_closed(mesh, x, &place); /* a seat */
     double v[4];
     for (int i = 0; i < 4; i++) v[i] = field[mesh->tet[place.tet][i]];
     out->value = un_tet_sample(mesh, field, &place);
@@ -221,6 +228,7 @@ static void sample(const un_tets *mesh, const float *field, un_vec3 x, un_tets_s
 typedef struct places {
     int64_t count, asked_count;
     int32_t *to, *from;     /* by question; by question of others: who asks */
+    un_vec3 *seat;          /* by question */
     int32_t *me;            /* by question: this rank */
     un_vec3 *asked;         /* places of others */
     un_tets_sampled *known; /* there */
@@ -231,28 +239,33 @@ typedef struct places {
 
 static void places_free(un_context *ctx, places *p)
 {
-    void *blocks[] = {p->to, p->from, p->me, p->asked, p->known, p->told, p->next};
+    void *blocks[] = {p->to, p->from, p->me, p->asked, p->known, p->told, p->next, p->seat};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
     un_exchange_destroy(p->out);
     un_exchange_destroy(p->back);
 }
 
-static un_status find_owners(const un_tets *mesh, places *p, const un_vec3 *x)
+static un_status need_questions(un_context *ctx, places *p)
 {
-    un_context *ctx = mesh->ctx;
-    int32_t ranks = un_rank_count(ctx);
+    UN_ALLOC(ctx, p->seat, p->count + 1);
     UN_ALLOC(ctx, p->to, p->count + 1);
     UN_ALLOC(ctx, p->me, p->count + 1);
     UN_ALLOC(ctx, p->told, p->count + 1);
-    UN_ALLOC(ctx, p->next, ranks + 1);
+    UN_ALLOC(ctx, p->next, un_rank_count(ctx) + 1);
+    return UN_OK;
+}
+
+static void find_owners(const un_tets *mesh, places *p)
+{
+    int32_t ranks = un_rank_count(mesh->ctx);
     memset(p->next, 0, ((size_t)ranks + 1) * sizeof *p->next);
     for (int64_t k = 0; k < p->count; k++) {
-        p->to[k] = un_ranks_owner(mesh->share->tree->first, ranks, un_tets_place_key(mesh, x[k]));
-        p->me[k] = un_rank(ctx);
+        p->to[k] =
+            un_ranks_owner(mesh->share->tree->first, ranks, un_tets_place_key(mesh, p->seat[k]));
+        p->me[k] = un_rank(mesh->ctx);
         p->next[p->to[k] + 1]++;
     }
     for (int32_t r = 0; r < ranks; r++) p->next[r + 1] += p->next[r];
-    return UN_OK;
 }
 
 static un_status need_asked(un_context *ctx, places *p)
@@ -267,10 +280,13 @@ static un_status need_asked(un_context *ctx, places *p)
 static un_status ask_places(const un_tets *mesh, const float *field, const un_vec3 *x, places *p)
 {
     un_context *ctx = mesh->ctx;
-    UN_TRY(un_ranks_agree(ctx, find_owners(mesh, p, x)));
+    UN_TRY(un_ranks_agree(ctx, need_questions(ctx, p)));
+    UN_TRY(un_tets_seats(mesh, x, p->count, p->seat, NULL));
+    find_owners(mesh, p);
     UN_TRY(un_exchange_create_moves(ctx, p->to, p->count, &p->out));
     UN_TRY(un_ranks_agree(ctx, need_asked(ctx, p)));
-    un_field out[2] = {{"place", x, p->asked, sizeof *x}, {"rank", p->me, p->from, sizeof *p->me}};
+    un_field out[2] = {{"place", p->seat, p->asked, sizeof *x},
+                       {"rank", p->me, p->from, sizeof *p->me}};
     UN_TRY(un_exchange_run(p->out, out, 2));
     for (int64_t k = 0; k < p->asked_count; k++) sample(mesh, field, p->asked[k], &p->known[k]);
     UN_TRY(un_exchange_create_moves(ctx, p->from, p->asked_count, &p->back));

@@ -397,7 +397,7 @@ un_status un_adaptive_sizes(un_adaptive *a, double dt)
     UN_TRY(un_sizing_nodes_tets(a->core.ctx, &a->core.arena, &nodes, &a->mesh.tets, def.phi));
     UN_TRY(un_sizing_evaluate(a->core.ctx, &a->core.arena, a->node.size, &def));
     un_arena_reset(&a->core.arena);
-    un_sizing_on_tets on = {&a->mesh.tets, a->node.size, a->markers.bins.tet};
+    un_sizing_on_tets on = {&a->mesh.tets, a->node.size, &a->markers.bins};
     un_sizing_to_particles(a->core.ctx, &a->markers.particles, un_markers_own(&a->markers),
                            un_sizing_at_tets, &on, dt / a->core.pace);
     un_adaptive_keep_budget(a);

@@ -198,21 +198,30 @@ static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, 
     return UN_OK;
 }
 
-/* The level set at all places: a rank adds what it knows. */
-static void find_levels(emitting *e)
+/* The level set at all places: a rank asks for those in its part. */
+static un_status find_levels(emitting *e)
 {
     const un_adaptive *a = e->a;
     const un_tets *mesh = &a->mesh.tets;
-    int32_t me = un_rank(a->core.ctx), ranks = un_rank_count(a->core.ctx);
+    un_context *ctx = a->core.ctx;
+    int32_t me = un_rank(ctx), ranks = un_rank_count(ctx);
+    un_vec3 *x = un_arena_alloc(&e->a->core.arena, (size_t)e->count + 1, sizeof *x);
+    un_tets_sampled *level = un_arena_alloc(&e->a->core.arena, (size_t)e->count + 1, sizeof *level);
+    int64_t *which = un_arena_alloc(&e->a->core.arena, (size_t)e->count + 1, sizeof *which);
+    int64_t count = 0;
+    UN_TRY(un_ranks_agree(ctx, x && level && which ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t k = 0; k < e->count; k++) {
-        un_tets_place place;
         e->phi[k] = 0;
         if (un_ranks_owner(a->ranks.tree.first, ranks, un_tets_place_key(mesh, e->from[k])) != me)
             continue;
-        un_tets_locate(mesh, e->from[k], &place);
-        e->phi[k] = un_tet_sample(mesh, a->node.phi, &place);
+        x[count] = e->from[k];
+        which[count++] = k;
     }
-    un_ranks_add(a->core.ctx, e->phi, e->count);
+    UN_TRY(un_tets_ask(mesh, a->node.phi, x, count, level));
+    for (int64_t k = 0; k < count; k++) e->phi[which[k]] = level[k].value;
+    un_arena_reset(&e->a->core.arena);
+    un_ranks_add(ctx, e->phi, e->count);
+    return UN_OK;
 }
 
 static un_status emit_all(emitting *e, un_emission *before, double dt)
@@ -231,7 +240,7 @@ static un_status emit_all(emitting *e, un_emission *before, double dt)
     p->count = first;
     e->phi = un_alloc(ctx, (size_t)e->count + 1, sizeof *e->phi);
     UN_TRY(un_ranks_agree(ctx, e->phi ? UN_OK : UN_ERROR_MEMORY));
-    find_levels(e);
+    UN_TRY(find_levels(e));
     e->count = 0;
     UN_TRY(un_particles_emit(sources, p, a->core.time, dt, settle, e));
     return un_core_adopt(&a->core, &a->markers, first);
@@ -252,7 +261,7 @@ un_status un_adaptive_emit_ranks(un_adaptive *a, double dt)
 }
 
 typedef struct brought {
-    un_vec3 x;
+    un_vec3 x; /* its seat */
     uint32_t id;
     float volume;
 } brought;
@@ -261,6 +270,23 @@ static int brought_by_id(const void *a, const void *b)
 {
     uint32_t i = ((const brought *)a)->id, j = ((const brought *)b)->id;
     return (i > j) - (i < j);
+}
+
+static un_status list_brought(un_adaptive *a, brought *mine, int64_t count)
+{
+    const un_particles *p = &a->markers.particles;
+    un_vec3 *x = un_arena_alloc(&a->core.arena, 2 * (size_t)count + 1, sizeof *x);
+    UN_TRY(un_ranks_agree(a->core.ctx, x ? UN_OK : UN_ERROR_MEMORY));
+    int64_t k = 0;
+    for (int32_t q = 0; q < p->count; q++) {
+        if (!(p->flags[q] & UN_PARTICLE_EMITTED)) continue;
+        x[k] = un_particle_position(p, q);
+        mine[k] = (brought){x[k], a->markers.share->id[q], p->volume[q]};
+        k++;
+    }
+    UN_TRY(un_tets_seats(&a->mesh.tets, x, count, x + count, NULL));
+    for (k = 0; k < count; k++) mine[k].x = x[count + k];
+    return UN_OK;
 }
 
 /* Particles are not yet with the ranks of their tets: all get to know what was emitted inside the
@@ -276,17 +302,16 @@ un_status un_adaptive_place_emitted_ranks(un_adaptive *a)
     mine = un_arena_alloc(&a->core.arena, (size_t)count + 1, sizeof *mine);
     un_status status = un_emitted_need(ctx, &a->emitted, a->mesh.tets.node_count);
     UN_TRY(un_ranks_agree(ctx, mine ? status : UN_ERROR_MEMORY));
-    count = 0;
-    for (int32_t q = 0; q < p->count; q++)
-        if (p->flags[q] & UN_PARTICLE_EMITTED)
-            mine[count++] =
-                (brought){un_particle_position(p, q), a->markers.share->id[q], p->volume[q]};
+    UN_TRY(list_brought(a, mine, count));
     UN_TRY(un_ranks_list(ctx, mine, count, sizeof *mine, (void **)&all, &all_count));
     un_arena_reset(&a->core.arena);
     if (all_count > 0) qsort(all, (size_t)all_count, sizeof *all, brought_by_id);
     memset(a->emitted.volume, 0, (size_t)a->mesh.tets.node_count * sizeof *a->emitted.volume);
-    for (int64_t k = 0; k < all_count; k++)
-        un_emitted_add(&a->emitted, &a->mesh.tets, all[k].x, (double)all[k].volume);
+    for (int64_t k = 0; k < all_count; k++) {
+        un_tets_place place;
+        un_tets_locate_closed(&a->mesh.tets, all[k].x, &place);
+        un_emitted_add(&a->emitted, &a->mesh.tets, &place, (double)all[k].volume);
+    }
     un_free(ctx, all);
     return UN_OK;
 }

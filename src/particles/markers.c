@@ -75,6 +75,7 @@ un_status un_markers_group(un_context *ctx, un_markers *m)
 un_status un_markers_sort(un_context *ctx, un_arena *arena, un_markers *m, const un_tets *mesh)
 {
     UN_TRY(un_tet_bins_sort(ctx, arena, &m->bins, &m->particles, mesh));
+    if (mesh->parted) UN_TRY(un_tet_bins_find_seats(ctx, arena, &m->bins, &m->particles, mesh));
     un_arena_reset(arena);
     return un_markers_group(ctx, m);
 }

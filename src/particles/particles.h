@@ -510,8 +510,25 @@ typedef struct un_tet_bins {
      * are here. `begin` then counts own particles. */
     int32_t *all;
     size_t capacity_all;
+    /* Where thin walls part the tets: by particle, where un_tets_locate_closed finds its tet
+     * (un_tets_seats). Undefined elsewhere. */
+    un_vec3 *seat;
+    size_t capacity_seat;
 } un_tet_bins;
 void un_tet_bins_free(un_context *ctx, un_tet_bins *bins);
+/* After sorting, where thin walls part the tets: seats of own particles. */
+un_status un_tet_bins_find_seats(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                                 const un_particles *particles, const un_tets *mesh);
+/* An own particle q that is at x as when it was sorted, in its tet: as the walls were then. */
+static inline void un_tet_bins_place(const un_tet_bins *bins, const un_tets *mesh, int64_t q,
+                                     un_vec3 x, un_tets_place *place)
+{
+    if (un_tets_locate_in(mesh, bins->tet[q], x, place)) return;
+    if (mesh->parted)
+        un_tets_locate_closed(mesh, bins->seat[q], place);
+    else
+        un_tets_locate(mesh, x, place);
+}
 /* Positions and places of eight particles from q on; the last one again where there are only
  * `count`. */
 static inline void un_tet_bins_eight(un_eight *x, int32_t tet[8], const un_tet_bins *bins,

@@ -3,8 +3,8 @@
  * A particle belongs to the rank of its tet, and tets are numbered along the curve, of which every
  * rank has a part: so sorted particles are those of one rank, cut into ranges. A particle first
  * goes to the rank that has its place, which knows its tet; where that tet belongs to the leaf
- * beside it, on another rank, it goes on. Sorting is by tet and, within a tet, by the number that
- * the particle had before, as the stable sort of one rank does it.
+ * beside it, or is beside the place itself, on another rank, it goes on. Sorting is by tet and,
+ * within a tet, by the number that the particle had before, as the stable sort of one rank does it.
  *
  * Copies of others' particles come in ranks_copies.c. */
 #include "particles/ranks.h"
@@ -68,8 +68,10 @@ typedef struct place_args {
     const un_bodies *bodies;
     int32_t ranks;
     int32_t *to;
-    int32_t *tet;  /* NULL: not asked for */
-    int64_t *kept; /* how many stayed; NULL likewise */
+    const un_vec3 *seat;   /* NULL: at the particles' places */
+    const int32_t *seated; /* ranks of their tets */
+    int32_t *tet;          /* NULL: not asked for */
+    int64_t *kept;         /* how many stayed; NULL likewise */
 } place_args;
 
 /* The rank that has the particle's place. */
@@ -80,6 +82,18 @@ static void find_ranks(void *arg, int64_t begin, int64_t end)
         a->to[q] =
             un_ranks_owner(a->tree->first, a->ranks,
                            un_tets_place_key(a->mesh, un_particle_position(a->particles, q)));
+}
+
+/* Where thin walls part the tets. */
+static void find_seated(void *arg, int64_t begin, int64_t end)
+{
+    const place_args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        un_tets_place place;
+        un_tets_locate_closed(a->mesh, a->seat[q], &place);
+        a->tet[q] = place.tet;
+        a->to[q] = a->seated[q];
+    }
 }
 
 /* The rank that has its tet, which this one knows. */
@@ -221,14 +235,30 @@ static un_status need_tets(un_context *ctx, un_tet_bins *bins, int64_t count)
                             sizeof *bins->tet);
 }
 
-/* The tets of particles that have come since the others' were found. */
-static un_status find_rest(un_context *ctx, un_tet_bins *bins, const un_particles *p,
-                           const un_tets *mesh, int64_t found)
+/* Seats of particles from `from` on. All ranks call it. */
+static un_status find_seats(un_context *ctx, un_arena *arena, un_vec3 **seat, int32_t **rank,
+                            const un_particles *p, const un_tets *mesh, int64_t from)
 {
-    UN_TRY(need_tets(ctx, bins, p->count));
+    size_t count = (size_t)(p->count - from);
+    un_vec3 *x = un_arena_alloc(arena, count + 1, sizeof *x);
+    *seat = un_arena_alloc(arena, count + 1, sizeof **seat);
+    *rank = un_arena_alloc(arena, count + 1, sizeof **rank);
+    UN_TRY(un_ranks_agree(ctx, x && *seat && *rank ? UN_OK : UN_ERROR_MEMORY));
+    for (size_t k = 0; k < count; k++) x[k] = un_particle_position(p, from + (int64_t)k);
+    return un_tets_seats(mesh, x, (int64_t)count, *seat, *rank);
+}
+
+/* The tets of particles that have come since the others' were found. */
+static un_status find_rest(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                           const un_particles *p, const un_tets *mesh, int64_t found)
+{
+    un_vec3 *seat = NULL;
+    int32_t *rank;
+    UN_TRY(un_ranks_agree(ctx, need_tets(ctx, bins, p->count)));
+    if (mesh->parted) UN_TRY(find_seats(ctx, arena, &seat, &rank, p, mesh, found));
     for (int64_t q = found; q < p->count; q++) {
         un_tets_place place;
-        un_tets_locate(mesh, un_particle_position(p, q), &place);
+        un_tets_locate_closed(mesh, seat ? seat[q - found] : un_particle_position(p, q), &place);
         bins->tet[q] = place.tet;
     }
     return UN_OK;
@@ -247,10 +277,18 @@ un_status un_markers_sort_ranks(un_context *ctx, un_arena *arena, un_markers *m,
     UN_TRY(un_ranks_agree(ctx, status));
     a.tet = m->bins.tet;
     a.kept = &found;
-    UN_TRY(move_all(s, arena, p, &a, find_tets));
+    un_vec3 *seat;
+    int32_t *rank;
+    if (mesh->parted) {
+        UN_TRY(find_seats(ctx, arena, &seat, &rank, p, mesh, 0));
+        a.seat = seat;
+        a.seated = rank;
+    }
+    UN_TRY(move_all(s, arena, p, &a, mesh->parted ? find_seated : find_tets));
     un_arena_reset(arena);
-    status = find_rest(ctx, &m->bins, p, mesh, found);
-    if (status == UN_OK) status = order_by_id(s, arena, p, m->bins.tet);
+    UN_TRY(find_rest(ctx, arena, &m->bins, p, mesh, found));
+    un_arena_reset(arena);
+    status = order_by_id(s, arena, p, m->bins.tet);
     un_arena_reset(arena);
     if (status == UN_OK) status = un_tet_bins_sort_known(ctx, arena, &m->bins, p, mesh);
     un_arena_reset(arena);

@@ -326,11 +326,9 @@ static bool want_parts(copying *c, un_vec3 x, double edge)
     for (int i = 0; i < 8; i++) {
         double d[3] = {0.5 * (i & 1) - 0.25, 0.5 * (i >> 1 & 1) - 0.25, 0.5 * (i >> 2) - 0.25};
         un_tets_place place;
-        un_tets_locate(c->mesh,
-                       un_v3(fold(x.x + edge * d[0], top.x), fold(x.y + edge * d[1], top.y),
-                             fold(x.z + edge * d[2], top.z)),
-                       &place);
-        if (!un_tets_knows(c->mesh, place.tet)) return false;
+        un_vec3 at = {fold(x.x + edge * d[0], top.x), fold(x.y + edge * d[1], top.y),
+                      fold(x.z + edge * d[2], top.z)};
+        if (!un_tets_locate_here(c->mesh, at, &place)) return false;
         want_owners(c, place.tet);
     }
     return true;
@@ -347,7 +345,8 @@ static void want_nodes(copying *c, int64_t q)
     bool even = un_tets_shape(mesh, t)->kind == UN_TET_BCC;
     bool small = (double)p->volume[q] < least * least * least; /* at most eight parts */
     if (even && small) return;
-    double edge = cbrt(p->volume[q]), far = PARTS_REACH * edge + NODES_REACH * h;
+    double beside = mesh->parted ? NODES_REACH * h : 0; /* where un_tets_locate may look */
+    double edge = cbrt(p->volume[q]), far = PARTS_REACH * edge + NODES_REACH * h + beside;
     un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
     un_box3 around = {un_sub(x, wide), un_add(x, wide)};
     if (un_tree_share_has_box(mesh->tree, c->tree, around)) return; /* most of them */
@@ -579,23 +578,42 @@ static un_status copy(copying *c, un_markers *m, const un_copied *arrays, int32_
 
 /* ---- bins of all ---- */
 
+/* Own particles' tets go to their places among the copies. */
+static un_status spread_tets(un_context *ctx, un_markers *m)
+{
+    un_tet_bins *bins = &m->bins;
+    size_t own = (size_t)(m->share->own.end - m->share->own.begin);
+    UN_TRY(un_array_reserve(ctx, (void **)&bins->tet, &bins->capacity_tet,
+                            (size_t)m->particles.count + 1, sizeof *bins->tet));
+    memmove(bins->tet + m->share->begin, bins->tet, own * sizeof *bins->tet);
+    return UN_OK;
+}
+
+/* Seats of own particles; copies get theirs from their owners. */
+static un_status find_seats(un_context *ctx, un_arena *arena, un_markers *m, const un_tets *mesh)
+{
+    if (!mesh->parted) return UN_OK;
+    UN_TRY(un_tet_bins_find_seats(ctx, arena, &m->bins, &m->particles, mesh));
+    un_arena_reset(arena);
+    un_field field = {"seats", m->bins.seat, NULL, sizeof *m->bins.seat};
+    return un_particle_refresh(m->share, &field, 1);
+}
+
 /* Copies in tets around own nodes are sorted like own particles, because ranks number the tets that
  * they both know in the same order. */
-static un_status bin_copies(un_context *ctx, un_markers *m, const un_tets *mesh)
+static un_status bin_copies(un_markers *m, const un_tets *mesh)
 {
     un_tet_bins *bins = &m->bins;
     un_particle_share *s = m->share;
     const un_particles *p = &m->particles;
     int64_t own = s->own.end - s->own.begin, count = p->count;
     un_part tets = un_tets_own(mesh);
-    UN_TRY(un_array_reserve(ctx, (void **)&bins->tet, &bins->capacity_tet, (size_t)count + 1,
-                            sizeof *bins->tet));
-    memmove(bins->tet + s->begin, bins->tet, (size_t)own * sizeof *bins->tet);
     for (int64_t q = 0; q < count; q++) {
         if (q == s->begin) q += own;
         if (q >= count) break;
         un_tets_place place;
-        un_tets_locate(mesh, un_particle_position(p, q), &place);
+        un_tets_locate_closed(mesh, mesh->parted ? bins->seat[q] : un_particle_position(p, q),
+                              &place);
         bins->tet[q] = un_tets_knows(mesh, place.tet) ? place.tet : -1;
     }
     int32_t next = 0, last = -1;
@@ -604,8 +622,8 @@ static un_status bin_copies(un_context *ctx, un_markers *m, const un_tets *mesh)
         int32_t t = bins->tet[q];
         if (t < 0) continue;
         if (t < last)
-            return un_fail(ctx, UN_ERROR_ARGUMENT, "rank %d got particles in another order",
-                           un_rank(ctx));
+            return un_fail(s->ctx, UN_ERROR_ARGUMENT, "rank %d got particles in another order",
+                           un_rank(s->ctx));
         /* tets between get nothing; after an own one, what is unknown is not its own */
         bool from_own = last >= tets.begin && last < tets.end;
         for (; next <= t; next++)
@@ -638,7 +656,9 @@ un_status un_markers_copy_around(un_context *ctx, un_arena *arena, un_markers *m
                  .tet = m->bins.tet};
     UN_TRY(copy(&c, m, NULL, 0));
     un_arena_reset(arena);
-    status = bin_copies(ctx, m, mesh);
+    UN_TRY(un_ranks_agree(ctx, spread_tets(ctx, m)));
+    UN_TRY(find_seats(ctx, arena, m, mesh));
+    status = bin_copies(m, mesh);
     if (status == UN_OK) status = un_markers_group(ctx, m);
     return un_ranks_agree(ctx, status);
 }

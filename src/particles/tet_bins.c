@@ -49,6 +49,7 @@ void un_tet_bins_free(un_context *ctx, un_tet_bins *bins)
     un_free(ctx, bins->tet);
     un_free(ctx, bins->begin);
     un_free(ctx, bins->all);
+    un_free(ctx, bins->seat);
     *bins = (un_tet_bins){0};
 }
 
@@ -83,6 +84,49 @@ un_status un_tet_bins_sort_known(un_context *ctx, un_arena *arena, un_tet_bins *
 {
     bins_args a = {.bins = bins, .particles = particles, .mesh = mesh};
     return sort_by(ctx, arena, &a, particles, mesh->tet_count, take_tets);
+}
+
+/* ---- seats ---- */
+
+typedef struct seat_args {
+    const un_tet_bins *bins;
+    const un_particles *particles;
+    const un_tets *mesh;
+    uint8_t *beside;
+} seat_args;
+
+static void find_beside(void *arg, int64_t begin, int64_t end)
+{
+    const seat_args *a = arg;
+    for (int64_t q = begin; q < end; q++) {
+        un_tets_place place;
+        a->bins->seat[q] = un_particle_position(a->particles, q);
+        a->beside[q] = !un_tets_locate_in(a->mesh, a->bins->tet[q], a->bins->seat[q], &place);
+    }
+}
+
+un_status un_tet_bins_find_seats(un_context *ctx, un_arena *arena, un_tet_bins *bins,
+                                 const un_particles *p, const un_tets *mesh)
+{
+    un_part own = un_particle_own(bins->share, p->count);
+    size_t room = (size_t)p->count + 1;
+    un_status status =
+        un_array_need(ctx, (void **)&bins->seat, &bins->capacity_seat, room, sizeof *bins->seat);
+    seat_args a = {bins, p, mesh, un_arena_alloc(arena, room, 1)};
+    UN_TRY(un_tets_agree(mesh, a.beside ? status : UN_ERROR_MEMORY));
+    un_parallel_part(ctx, own, 4096, find_beside, &a);
+    size_t count = 0;
+    for (int64_t q = own.begin; q < own.end; q++) count += a.beside[q];
+    un_vec3 *x = un_arena_alloc(arena, 2 * count + 1, sizeof *x);
+    UN_TRY(un_tets_agree(mesh, x ? UN_OK : UN_ERROR_MEMORY));
+    size_t k = 0;
+    for (int64_t q = own.begin; q < own.end; q++)
+        if (a.beside[q]) x[k++] = bins->seat[q];
+    UN_TRY(un_tets_seats(mesh, x, (int64_t)count, x + count, NULL));
+    k = count;
+    for (int64_t q = own.begin; q < own.end; q++)
+        if (a.beside[q]) bins->seat[q] = x[k++];
+    return UN_OK;
 }
 
 un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,

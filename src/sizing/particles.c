@@ -43,8 +43,7 @@ void un_sizing_at_tets(const void *arg, const un_particles *p, int64_t begin, in
     for (int64_t q = begin; q < end; q++) {
         un_vec3 x = un_particle_position(p, q);
         un_tets_place place;
-        if (!un_tets_locate_in(on->mesh, on->tet[q], x, &place))
-            un_tets_locate(on->mesh, x, &place);
+        un_tet_bins_place(on->bins, on->mesh, q, x, &place);
         size[q - begin] = un_tet_sample(on->mesh, on->size, &place);
     }
 }

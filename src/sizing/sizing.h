@@ -174,8 +174,8 @@ void un_sizing_to_particles(un_context *ctx, un_particles *particles, un_part pa
                             un_sizing_at *at, const void *arg, double dt);
 typedef struct un_sizing_on_tets {
     const un_tets *mesh;
-    const float *size;  /* at nodes */
-    const int32_t *tet; /* at particles: the tet that holds it, or a guess */
+    const float *size; /* at nodes */
+    const un_tet_bins *bins;
 } un_sizing_on_tets;
 un_sizing_at un_sizing_at_tets; /* linear in each tet */
 typedef struct un_sizing_on_leaves {

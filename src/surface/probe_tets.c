@@ -45,8 +45,7 @@ static bool knows_cube(const front_args *f, const double x[3])
 {
     for (int c = 0; c < 8 && f->mesh->share; c++) {
         un_tets_place place;
-        un_tets_locate(f->mesh, corner_of(f, x, c), &place);
-        if (!un_tets_knows(f->mesh, place.tet)) return false;
+        if (!un_tets_locate_here(f->mesh, corner_of(f, x, c), &place)) return false;
     }
     return true;
 }

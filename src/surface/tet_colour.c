@@ -303,7 +303,7 @@ static double extend(void *arg, int64_t begin, int64_t end)
     colour_args *a = arg;
     const un_tets *mesh = a->mesh;
     double found = 0;
-    for (int64_t n = begin; n < end; n++) {
+    for (int64_t n = a->own.begin + begin; n < a->own.begin + end; n++) {
         a->fresh[n] = 0;
         if (a->known[n]) continue;
         double sum = 0, total = 0, trust = 0, slope[3] = {0};
@@ -325,7 +325,7 @@ static double extend(void *arg, int64_t begin, int64_t end)
         a->trust[n] = (float)(trust / total);
         for (int axis = 0; axis < 3; axis++) a->slope[n][axis] = (float)(slope[axis] / total);
         a->fresh[n] = 1;
-        found += n >= a->own.begin && n < a->own.end;
+        found++;
     }
     return found;
 }
@@ -430,7 +430,7 @@ static un_status extend_layer(un_context *ctx, colour_args *a, bool *any)
 {
     const un_tets *mesh = a->mesh;
     un_field fields[] = {SHARED(a, phi), SHARED(a, trust), SHARED(a, slope), SHARED(a, fresh)};
-    double found = un_parallel_sum(ctx, mesh->node_count, extend, a);
+    double found = un_parallel_sum(ctx, a->own.end - a->own.begin, extend, a);
     *any = (mesh->share ? un_ranks_total(ctx, (int64_t)found) : (int64_t)found) > 0;
     if (!*any) return UN_OK;
     UN_TRY(un_tets_share(mesh, fields, 4));

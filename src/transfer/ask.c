@@ -1,8 +1,8 @@
 /* Velocities at places that other ranks know.
  *
  * A place is first looked for in the tet that the question names, at the rank that named it, then
- * by the rank that has the place: as on one rank, where a guess that fits is not looked up again
- * and weights are rounded accordingly. */
+ * by the rank that has the place, or its seat next to thin walls: as on one rank, where a guess
+ * that fits is not looked up again and weights are rounded accordingly. */
 #include "transfer/transfer.h"
 
 typedef struct letter {
@@ -32,7 +32,7 @@ static void answer_one(reply *r, const letter *l, const asking *a)
     if (l->tet >= 0)
         r->found = un_tets_locate_in(a->mesh, l->tet, l->x, &place);
     else
-        un_tets_locate(a->mesh, l->x, &place);
+        un_tets_locate_closed(a->mesh, l->x, &place); /* a seat */
     if (!r->found) return;
     r->tet = place.tet;
     for (int32_t f = 0; f < a->field_count; f++)
@@ -64,14 +64,14 @@ static un_status send_back(const asking *a, const letter *asked, int64_t count, 
 
 /* One round: questions go to ranks to[k], -1: to none. */
 static un_status ask(const asking *a, un_tet_question *questions, int64_t count, const int32_t *to,
-                     bool guessed)
+                     const un_vec3 *seat, bool guessed)
 {
     un_context *ctx = a->ctx;
     letter *mine = un_arena_alloc(a->arena, (size_t)count + 1, sizeof *mine), *asked;
     UN_TRY(un_ranks_agree(ctx, mine ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t k = 0; k < count; k++)
-        mine[k] =
-            (letter){questions[k].x, guessed ? questions[k].tet : -1, un_rank(ctx), (int32_t)k, 0};
+        mine[k] = (letter){seat ? seat[k] : questions[k].x, guessed ? questions[k].tet : -1,
+                           un_rank(ctx), (int32_t)k, 0};
     un_exchange *e;
     UN_TRY(un_exchange_create_moves(ctx, to, count, &e));
     int64_t asked_count = un_exchange_count(e), reply_count = 0;
@@ -94,6 +94,22 @@ static un_status ask(const asking *a, un_tet_question *questions, int64_t count,
     return UN_OK;
 }
 
+/* Of those that are not answered yet. */
+static un_status find_seats(const asking *a, const un_tet_question *questions, int64_t count,
+                            un_vec3 **seat)
+{
+    un_vec3 *x = un_arena_alloc(a->arena, 2 * (size_t)count + 1, sizeof *x);
+    int64_t left = 0;
+    *seat = un_arena_alloc(a->arena, (size_t)count + 1, sizeof **seat);
+    UN_TRY(un_ranks_agree(a->ctx, x && *seat ? UN_OK : UN_ERROR_MEMORY));
+    for (int64_t k = 0; k < count; k++)
+        if (!questions[k].found) x[left++] = questions[k].x;
+    UN_TRY(un_tets_seats(a->mesh, x, left, x + left, NULL));
+    for (int64_t k = 0, n = 0; k < count; k++)
+        if (!questions[k].found) (*seat)[k] = x[left + n++];
+    return UN_OK;
+}
+
 un_status un_tet_ask(un_context *ctx, un_arena *arena, const un_tets *mesh,
                      const un_tet_field *fields, int32_t field_count, un_tet_question *questions,
                      int64_t count)
@@ -108,12 +124,15 @@ un_status un_tet_ask(un_context *ctx, un_arena *arena, const un_tets *mesh,
         to[k] = questions[k].tet >= 0 ? questions[k].rank : -1;
         guesses += to[k] >= 0;
     }
-    if (un_ranks_total(ctx, guesses) > 0) UN_TRY(ask(&a, questions, count, to, true));
-    for (int64_t k = 0; k < count; k++) {
-        to[k] = questions[k].found ? -1
-                                   : un_ranks_owner(tree->first, un_rank_count(ctx),
-                                                    un_tets_place_key(mesh, questions[k].x));
-        left += to[k] >= 0;
-    }
-    return un_ranks_total(ctx, left) > 0 ? ask(&a, questions, count, to, false) : UN_OK;
+    if (un_ranks_total(ctx, guesses) > 0) UN_TRY(ask(&a, questions, count, to, NULL, true));
+    for (int64_t k = 0; k < count; k++) left += !questions[k].found;
+    if (un_ranks_total(ctx, left) == 0) return UN_OK;
+    un_vec3 *seat = NULL;
+    if (mesh->parted) UN_TRY(find_seats(&a, questions, count, &seat));
+    for (int64_t k = 0; k < count; k++)
+        to[k] = questions[k].found
+                    ? -1
+                    : un_ranks_owner(tree->first, un_rank_count(ctx),
+                                     un_tets_place_key(mesh, seat ? seat[k] : questions[k].x));
+    return ask(&a, questions, count, to, seat, false);
 }

@@ -60,7 +60,7 @@ static void mark_particles(void *arg, int64_t begin, int64_t end, double *sums)
         const int32_t *n = mesh->tet[t];
         un_tets_place place;
         un_vec3 x = un_particle_position(p, q);
-        if (!un_tets_locate_in(mesh, t, x, &place)) un_tets_locate(mesh, x, &place);
+        un_tet_bins_place(&s->bins, mesh, q, x, &place);
         double v[4], wall = INFINITY, far;
         bool wet = false;
         for (int i = 0; i < 4; i++) {
@@ -205,11 +205,10 @@ void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *pa
 
 /* ---- emitted volume ---- */
 
-void un_emitted_add(un_emitted *emitted, const un_tets *mesh, un_vec3 x, double volume)
+void un_emitted_add(un_emitted *emitted, const un_tets *mesh, const un_tets_place *place,
+                    double volume)
 {
-    un_tets_place place;
-    un_tets_locate(mesh, x, &place);
-    for (int i = 0; i < 4; i++) emitted->volume[mesh->tet[place.tet][i]] += place.w[i] * volume;
+    for (int i = 0; i < 4; i++) emitted->volume[mesh->tet[place->tet][i]] += place->w[i] * volume;
 }
 
 un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
@@ -217,9 +216,12 @@ un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *
 {
     UN_TRY(un_emitted_need(ctx, emitted, mesh->node_count));
     memset(emitted->volume, 0, (size_t)mesh->node_count * sizeof *emitted->volume);
-    for (int32_t q = 0; q < p->count; q++)
-        if (p->flags[q] & UN_PARTICLE_EMITTED)
-            un_emitted_add(emitted, mesh, un_particle_position(p, q), p->volume[q]);
+    for (int32_t q = 0; q < p->count; q++) {
+        un_tets_place place;
+        if (!(p->flags[q] & UN_PARTICLE_EMITTED)) continue;
+        un_tets_locate(mesh, un_particle_position(p, q), &place);
+        un_emitted_add(emitted, mesh, &place, p->volume[q]);
+    }
     return UN_OK;
 }
 

@@ -56,6 +56,8 @@ typedef struct nodes_args {
     int32_t *part_order, *part_begin; /* by tet */
     int64_t part_count;
     int64_t *block_begin; /* by block of particles: number of parts, then offsets */
+    un_vec3 *sought,
+        *seat; /* of parts, over ranks where thin walls part the tets; NULL elsewhere */
 } nodes_args;
 
 /* Is the edge of the particle's cube more than `ratio` times the edge that the cell expects? */
@@ -132,6 +134,31 @@ static void count_parts(void *arg, int64_t begin, int64_t end)
     a->block_begin[begin / PART_BLOCK] = count;
 }
 
+/* Over ranks: where thin walls part the tets, a part may lie beside the tet it belongs to. */
+static void seek_parts(void *arg, int64_t begin, int64_t end)
+{
+    nodes_args *a = arg;
+    const un_particles *p = a->particles;
+    int64_t k = a->block_begin[begin / PART_BLOCK];
+    for (int64_t q = begin; q < end; q++) {
+        int n = a->large[q];
+        double edge = cbrt(p->volume[q]);
+        for (int i = 0; n > 1 && i < n * n * n; i++)
+            a->sought[k++] = part_at(un_particle_position(p, q), edge, n, i, a->mesh);
+    }
+}
+
+static un_status find_part_seats(un_context *ctx, un_arena *arena, nodes_args *a)
+{
+    size_t room = (size_t)a->part_count + 1;
+    if (!a->bins->share || !a->mesh->parted) return UN_OK;
+    a->sought = un_arena_alloc(arena, room, sizeof *a->sought);
+    a->seat = un_arena_alloc(arena, room, sizeof *a->seat);
+    UN_TRY(un_ranks_agree(ctx, a->sought && a->seat ? UN_OK : UN_ERROR_MEMORY));
+    un_parallel_for(ctx, a->particles->count, PART_BLOCK, seek_parts, a);
+    return un_tets_seats(a->mesh, a->sought, a->part_count, a->seat, NULL);
+}
+
 static void place_parts(void *arg, int64_t begin, int64_t end)
 {
     nodes_args *a = arg;
@@ -144,7 +171,10 @@ static void place_parts(void *arg, int64_t begin, int64_t end)
         for (int i = 0; i < n * n * n; i++) {
             un_vec3 x = part_at(un_particle_position(p, q), edge, n, i, a->mesh);
             un_tets_place place;
-            un_tets_locate(a->mesh, x, &place);
+            if (a->seat)
+                un_tets_locate_closed(a->mesh, a->seat[k], &place);
+            else
+                un_tets_locate(a->mesh, x, &place);
             a->keys[k] = (uint32_t)place.tet;
             a->parts[k++] = (part){x, (int32_t)q, place.tet, 1.0f / (float)(n * n * n)};
         }
@@ -169,8 +199,11 @@ static un_status make_parts(un_context *ctx, un_arena *arena, nodes_args *a)
     un_parallel_for(ctx, particles, PART_BLOCK, count_parts, a);
     int64_t total = un_bins_offsets(a->block_begin, blocks, 0);
     a->part_count = total;
+    un_status status = UN_OK;
+    if (total > INT32_MAX) status = un_fail_memory(ctx, (size_t)total * sizeof *a->parts);
+    UN_TRY(agree(ctx, a, status));
+    UN_TRY(find_part_seats(ctx, arena, a));
     if (total == 0) return UN_OK;
-    if (total > INT32_MAX) return un_fail_memory(ctx, (size_t)total * sizeof *a->parts);
     a->parts = un_arena_alloc(arena, (size_t)total, sizeof *a->parts);
     a->keys = un_arena_alloc(arena, (size_t)total, sizeof *a->keys);
     a->part_order = un_arena_alloc(arena, (size_t)total, sizeof *a->part_order);
@@ -525,8 +558,8 @@ static bool gather(gathered *g, const update_args *a, int64_t q, const un_tets_p
     parts_sum parts = {0};
     for (int i = 0; i < n * n * n; i++) {
         un_tets_place there;
-        un_tets_locate(mesh, part_at(un_particle_position(p, q), edge, n, i, mesh), &there);
-        if (a->unsure && !un_tets_knows(mesh, there.tet)) return false;
+        un_vec3 x = part_at(un_particle_position(p, q), edge, n, i, mesh);
+        if (!un_tets_locate_here(mesh, x, &there)) return false;
         gathered of = gather_at(a, &there);
         add_part(&parts, of.now, of.change);
     }
@@ -536,8 +569,7 @@ static bool gather(gathered *g, const update_args *a, int64_t q, const un_tets_p
 
 static void find_place(un_tets_place *place, const update_args *a, int64_t q)
 {
-    un_vec3 x = un_particle_position(a->particles, q);
-    if (!un_tets_locate_in(a->mesh, a->bins->tet[q], x, place)) un_tets_locate(a->mesh, x, place);
+    un_tet_bins_place(a->bins, a->mesh, q, un_particle_position(a->particles, q), place);
 }
 
 static void update_one(const update_args *a, int64_t q, const un_tets_place *place, gathered g)

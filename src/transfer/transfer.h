@@ -340,7 +340,8 @@ typedef struct un_emitted {
 un_status un_emitted_place(un_context *ctx, un_emitted *emitted, const un_tets *mesh,
                            const un_particles *particles);
 /* One more of them. */
-void un_emitted_add(un_emitted *emitted, const un_tets *mesh, un_vec3 x, double volume);
+void un_emitted_add(un_emitted *emitted, const un_tets *mesh, const un_tets_place *place,
+                    double volume);
 un_status un_emitted_need(un_context *ctx, un_emitted *emitted, int64_t nodes);
 void un_emitted_free(un_context *ctx, un_emitted *emitted);
 

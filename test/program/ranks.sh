@@ -205,6 +205,21 @@ scene { method = "tet", domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 
                    box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } },
         probes = { front { axis = "x" } } }
 EOF
+# a vessel thinner than its cells is moved, tilted and filled in liquid, among small cells and large
+cat >vessel.lua <<'EOF'
+scene { method = "tet", domain = { size = {0.8, 0.8, 0.8}, open = {"top"} },
+        detail = { coarsest = 4, finest = 20, surface = 16 }, frames = { count = 2, rate = 20 },
+        liquid = { union { box { min = {0, 0, 0}, max = {0.8, 0.2, 0.8} },
+                           box { min = {0.3, 0.4, 0.3}, max = {0.5, 0.6, 0.5} } } },
+        solids = { solid { subtract { box { min = {0.18, 0.15, 0.18}, max = {0.62, 0.5, 0.62} },
+                                      box { min = {0.2, 0.17, 0.2}, max = {0.6, 0.9, 0.6} } },
+                           pose = function(t) return { rotate = {0, 20, 15 + 40 * t}, about = {0.4, 0.3, 0.4},
+                                                       by = {0.3 * t, 0, 0} } end } },
+        sources = { emitter { shape = sphere { center = {0.4, 0.32, 0.4}, radius = 0.05 },
+                              velocity = {0.5, -2, 0.3} } },
+        sizing = { custom = function(x, y, z, t) return x > 0.4 and 0.04 or 0.2 end },
+        probes = { front { axis = "x" }, velocity { at = {0.4, 0.25, 0.4}, axis = "y" } } }
+EOF
 # the same on leaves, viscous and with surface tension
 sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count = 2/' \
     -e 's/probes = {/fluid = { surface_tension = 0.07, viscosity = 2 }, probes = { wet { name = "along", axis = "x" },/' \
@@ -259,6 +274,7 @@ same_run splash split
 "$program" run splash.lua -o lone --threads 1 --resume --quiet || complain "one goes on"
 same_run splash lone
 on_ranks bob 3
+on_ranks vessel 3
 on_ranks syrup 3
 awk -F, 'NR > 2 && !($38 > 0) { exit 1 }' syrup/stats.csv || complain "syrup.lua is not viscous"
 on_ranks spill 3

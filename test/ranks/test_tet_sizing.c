@@ -128,8 +128,8 @@ static void same_particles(pair *p, side *s)
     share.own = un_ranks_range(s[0].ctx, m.own.begin[tets.end] - share.begin);
     assert_int_equal(share.own.total, m.all.count);
     un_markers mine = {.particles = m.mine, .share = &share}, all = {.particles = m.all};
-    un_sizing_on_tets on[2] = {{s[0].mesh, s[0].size, m.own.tet},
-                               {s[1].mesh, s[1].size, m.bins.tet}};
+    un_sizing_on_tets on[2] = {{s[0].mesh, s[0].size, &m.own},
+                               {s[1].mesh, s[1].size, &m.bins}};
     un_sizing_to_particles(s[0].ctx, &mine.particles, un_markers_own(&mine), un_sizing_at_tets,
                            &on[0], 0.1);
     un_sizing_to_particles(s[1].ctx, &all.particles, un_markers_own(&all), un_sizing_at_tets,
