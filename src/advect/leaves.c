@@ -1,6 +1,6 @@
 /* Particle paths through velocities on the faces of an octree's leaves: the same Runge-Kutta as
  * paths.c, and the midpoint rule where all is slow. */
-#include "advect/advect.h"
+#include "advect/leaves_ranks.h"
 
 /* Collisions keep particles off walls by a hundredth of a cell; twice that is clear of them. */
 #define MARGIN 0.02
@@ -17,6 +17,9 @@ typedef struct path_args {
      * whether all of them are slow, and where they were. */
     int64_t edge[2];
     bool slow[2], still[2];
+    /* By eight: 1 where paths lead beyond the leaves that this rank knows; not moved yet. NULL: it
+     * knows all. */
+    uint8_t *far;
 } path_args;
 
 /* Eight n here. */
@@ -27,32 +30,25 @@ static un_part eight_part(const path_args *a, int64_t n)
 }
 
 /* The velocities k at eight points x + go dt, kept in the domain; c: the leaves that hold them, or
- * guesses. */
-static void velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
+ * guesses. False if this rank does not know what is there. */
+static bool velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
                        const un_eight *go, double dt, int32_t c[8])
 {
     const un_leaves *m = a->flow->leaves;
     un_eight to;
     un_advect_go(&to, x, go, dt, a->walls->grid);
     for (int n = 0; n < 8; n++) {
-        double half = 0.5 * un_leaf_size(m, c[n]);
-        un_vec3 at = un_eight_of(&to, n), d = un_sub(at, m->x[c[n]]);
-        if (!(fabs(d.x) < half && fabs(d.y) < half && (m->dim == 2 || fabs(d.z) < half)))
-            c[n] = un_leaves_step(m, c[n], at);
+        int32_t there = un_leaf_of_path(m, c[n], un_eight_of(&to, n));
+        if (!un_leaves_knows(m, there, 1)) return false;
+        c[n] = there;
     }
     un_flow_cache_eight(k, cache, c, &to, NULL, NULL);
+    return true;
 }
 
-/* The velocities k at eight points; start: those that are known, or NULL. Returns whether all are
- * slow. */
-static bool begin_path(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
-                       const un_eight *start, int32_t c[8])
+static bool are_slow(const un_eight *k, const un_leaf_paths *a, const int32_t c[8])
 {
     bool slow = true;
-    if (start)
-        *k = *start;
-    else
-        velocities(k, a, cache, x, x, 0, c);
     for (int n = 0; n < 8; n++) {
         double most = SLOW * un_leaf_size(a->flow->leaves, c[n]) / a->dt;
         for (int axis = 0; axis < 3; axis++) slow &= fabs(k->of[axis][n]) < most;
@@ -60,22 +56,43 @@ static bool begin_path(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache
     return slow;
 }
 
-/* How far eight points go; slow: all others that belong to these are. */
-static void trace(un_eight *step, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
+/* The velocities k at eight points; start: those that are known, or NULL. *slow becomes false
+ * unless all are slow. */
+static bool begin_path(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
+                       const un_eight *start, int32_t c[8], bool *slow)
+{
+    if (start)
+        *k = *start;
+    else if (!velocities(k, a, cache, x, x, 0, c))
+        return false;
+    *slow &= are_slow(k, a, c);
+    return true;
+}
+
+/* k3: NULL where all are slow. */
+static void finish_path(un_eight *step, const un_leaf_paths *a, const un_eight *k1,
+                        const un_eight *k2, const un_eight *k3)
+{
+    if (k3) {
+        un_advect_ralston(step, k1, k2, k3, a->dt);
+        return;
+    }
+    for (int axis = 0; axis < 3; axis++)
+        for (int n = 0; n < 8; n++) step->of[axis][n] = k2->of[axis][n] * a->dt;
+}
+
+/* How far eight points go; slow: all others that belong to these are. False: too far. */
+static bool trace(un_eight *step, const un_leaf_paths *a, un_flow_cache *cache, const un_eight *x,
                   const int32_t leaf[8], const un_eight *start, bool slow)
 {
     int32_t c[8];
     un_eight k1, k2, k3;
     memcpy(c, leaf, sizeof c);
-    slow &= begin_path(&k1, a, cache, x, start, c);
-    velocities(&k2, a, cache, x, &k1, 0.5 * a->dt, c);
-    if (slow) {
-        for (int axis = 0; axis < 3; axis++)
-            for (int n = 0; n < 8; n++) step->of[axis][n] = k2.of[axis][n] * a->dt;
-        return;
-    }
-    velocities(&k3, a, cache, x, &k2, 0.75 * a->dt, c);
-    un_advect_ralston(step, &k1, &k2, &k3, a->dt);
+    if (!begin_path(&k1, a, cache, x, start, c, &slow)) return false;
+    if (!velocities(&k2, a, cache, x, &k1, 0.5 * a->dt, c)) return false;
+    if (!slow && !velocities(&k3, a, cache, x, &k2, 0.75 * a->dt, c)) return false;
+    finish_path(step, a, &k1, &k2, slow ? NULL : &k3);
+    return true;
 }
 
 static void move_one(const path_args *args, int64_t q, int32_t leaf, un_vec3 step)
@@ -131,7 +148,10 @@ static void move(void *arg, int64_t begin, int64_t end)
         int32_t leaf[8];
         un_tet_bins_eight(&x, leaf, a->paths->bins, a->particles, q, count);
         bool known = load_start(&start, a, q, count) && (edge < 0 || a->still[edge]);
-        trace(&step, a->paths, &cache, &x, leaf, known ? &start : NULL, edge < 0 || a->slow[edge]);
+        bool near = trace(&step, a->paths, &cache, &x, leaf, known ? &start : NULL,
+                          edge < 0 || a->slow[edge]);
+        if (a->far) a->far[e] = !near;
+        if (!near) continue;
         for (int64_t n = 0; n < count; n++) move_one(a, q + n, leaf[n], un_eight_of(&step, n));
     }
 }
@@ -153,32 +173,142 @@ static void ask_all(un_context *ctx, const path_args *a, edge_note *all, bool ye
             if (all[n / 2].number[n % 2] == a->edge[k]) yes[k] &= all[n / 2].yes[n % 2] != 0;
 }
 
-static un_status find_edges(un_context *ctx, path_args *a, int64_t eights)
+/* Eight paths on their way, of which some lead far. */
+typedef struct far_path {
+    int64_t eight;
+    int32_t leaf[8];
+    bool known, slow; /* its start is; all are slow */
+    un_eight x, k1, k2, k3;
+} far_path;
+
+static void load_path(const path_args *a, far_path *p)
 {
-    edge_note *all = un_alloc(ctx, (size_t)un_rank_count(ctx), sizeof *all);
-    UN_TRY(un_ranks_agree(ctx, all ? UN_OK : UN_ERROR_MEMORY));
+    un_part part = eight_part(a, p->eight);
+    int edge = edge_of(a, p->eight);
+    int64_t count = part.end - part.begin;
+    un_tet_bins_eight(&p->x, p->leaf, a->paths->bins, a->particles, part.begin, count);
+    p->known = load_start(&p->k1, a, part.begin, count) && (edge < 0 || a->still[edge]);
+    p->slow = edge < 0 || a->slow[edge];
+}
+
+/* Velocities of paths at x + go dt; stage 1: where they begin, as far as these are not known; 3: of
+ * those that are not slow. */
+static un_status ask(un_context *ctx, const path_args *a, far_path *path, int64_t count, int stage,
+                     double share)
+{
+    const un_leaf_paths *paths = a->paths;
+    un_leaf_query *query = un_alloc(ctx, 8 * (size_t)count + 1, sizeof *query);
+    UN_TRY(un_ranks_agree(ctx, query ? UN_OK : UN_ERROR_MEMORY));
+    for (int64_t i = 0; i < count; i++) {
+        far_path *p = &path[i];
+        un_eight to;
+        un_advect_go(&to, &p->x,
+                     stage == 1   ? &p->x
+                     : stage == 2 ? &p->k1
+                                  : &p->k2,
+                     share * paths->dt, paths->walls->grid);
+        bool wanted = stage == 1 ? !p->known : stage == 2 || !p->slow;
+        for (int n = 0; n < 8; n++) {
+            un_vec3 x = un_eight_of(&to, n);
+            query[8 * i + n] = (un_leaf_query){{x.x, x.y, x.z}, p->leaf[n], wanted};
+        }
+    }
+    un_status status = un_leaf_paths_ask(ctx, paths, query, 8 * count);
+    for (int64_t i = 0; i < count && status == UN_OK; i++) {
+        far_path *p = &path[i];
+        un_eight *k = stage == 1 ? &p->k1 : stage == 2 ? &p->k2 : &p->k3;
+        for (int n = 0; n < 8 && query[8 * i].wanted; n++) {
+            p->leaf[n] = query[8 * i + n].leaf;
+            for (int axis = 0; axis < 3; axis++) k->of[axis][n] = query[8 * i + n].v[axis];
+        }
+    }
+    un_free(ctx, query);
+    return status;
+}
+
+static un_status begin_edges(const path_args *a, far_path *path, int64_t count)
+{
     un_flow_cache cache;
     un_flow_cache_init(&cache, a->paths->flow);
-    un_part part[2] = {{0, 0}, {0, 0}};
-    un_eight start[2];
+    for (int64_t k = 0; k < count; k++)
+        if (!path[k].known)
+            velocities(&path[k].k1, a->paths, &cache, &path[k].x, &path[k].x, 0, path[k].leaf);
+    return UN_OK;
+}
+
+static un_status find_edges(un_context *ctx, path_args *a, int64_t eights)
+{
+    int64_t count = eights > 0 ? 2 : 0;
+    edge_note *all = un_alloc(ctx, (size_t)un_rank_count(ctx), sizeof *all);
+    UN_TRY(un_ranks_agree(ctx, all ? UN_OK : UN_ERROR_MEMORY));
+    far_path path[2];
     for (int k = 0; k < 2; k++) {
         a->slow[k] = a->still[k] = true;
         if (eights == 0) continue;
-        a->edge[k] = a->first / 8 + (k == 0 ? 0 : eights - 1);
-        part[k] = eight_part(a, k == 0 ? 0 : eights - 1);
-        a->still[k] = load_start(&start[k], a, part[k].begin, part[k].end - part[k].begin);
+        path[k].eight = k == 0 ? 0 : eights - 1;
+        a->edge[k] = a->first / 8 + path[k].eight;
+        load_path(a, &path[k]);
+        a->still[k] = path[k].known;
     }
     ask_all(ctx, a, all, a->still);
-    for (int k = 0; k < 2 && eights > 0; k++) {
-        un_eight x, u;
-        int32_t leaf[8];
-        un_tet_bins_eight(&x, leaf, a->paths->bins, a->particles, part[k].begin,
-                          part[k].end - part[k].begin);
-        a->slow[k] = begin_path(&u, a->paths, &cache, &x, a->still[k] ? &start[k] : NULL, leaf);
+    for (int64_t k = 0; k < count; k++) path[k].known = a->still[k];
+    un_status status = un_leaves_in_parts(a->paths->flow->leaves) ? ask(ctx, a, path, count, 1, 0)
+                                                                  : begin_edges(a, path, count);
+    if (status == UN_OK) {
+        for (int64_t k = 0; k < count; k++)
+            a->slow[k] = are_slow(&path[k].k1, a->paths, path[k].leaf);
+        ask_all(ctx, a, all, a->slow);
     }
-    ask_all(ctx, a, all, a->slow);
     un_free(ctx, all);
-    return UN_OK;
+    return status;
+}
+
+/* Those that were too far. */
+static un_status move_far(un_context *ctx, const path_args *a, int64_t eights)
+{
+    int64_t count = 0;
+    for (int64_t e = 0; e < eights; e++) count += a->far[e];
+    if (un_ranks_total(ctx, count) == 0) return UN_OK;
+    far_path *path = un_alloc(ctx, (size_t)count + 1, sizeof *path);
+    UN_TRY(un_ranks_agree(ctx, path ? UN_OK : UN_ERROR_MEMORY));
+    count = 0;
+    for (int64_t e = 0; e < eights; e++) {
+        if (!a->far[e]) continue;
+        path[count].eight = e;
+        load_path(a, &path[count++]);
+    }
+    un_status status = ask(ctx, a, path, count, 1, 0);
+    for (int64_t i = 0; i < count && status == UN_OK; i++)
+        path[i].slow &= are_slow(&path[i].k1, a->paths, path[i].leaf);
+    if (status == UN_OK) status = ask(ctx, a, path, count, 2, 0.5);
+    if (status == UN_OK) status = ask(ctx, a, path, count, 3, 0.75);
+    for (int64_t i = 0; i < count && status == UN_OK; i++) {
+        far_path *p = &path[i];
+        un_part part = eight_part(a, p->eight);
+        un_eight step, x;
+        int32_t leaf[8];
+        finish_path(&step, a->paths, &p->k1, &p->k2, p->slow ? NULL : &p->k3);
+        un_tet_bins_eight(&x, leaf, a->paths->bins, a->particles, part.begin,
+                          part.end - part.begin);
+        for (int64_t n = 0; part.begin + n < part.end; n++)
+            move_one(a, part.begin + n, leaf[n], un_eight_of(&step, (int)n));
+    }
+    un_free(ctx, path);
+    return status;
+}
+
+static un_status move_ranks(un_context *ctx, path_args *a, int64_t eights)
+{
+    bool parts = un_leaves_in_parts(a->paths->flow->leaves);
+    UN_TRY(find_edges(ctx, a, eights));
+    if (parts) {
+        a->far = un_alloc_zero(ctx, (size_t)eights + 1, 1);
+        UN_TRY(un_ranks_agree(ctx, a->far ? UN_OK : UN_ERROR_MEMORY));
+    }
+    un_parallel_for(ctx, eights, 128, move, a);
+    un_status status = parts ? move_far(ctx, a, eights) : UN_OK;
+    un_free(ctx, a->far);
+    return status;
 }
 
 un_status un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hits,
@@ -192,8 +322,10 @@ un_status un_advect_leaves(un_context *ctx, un_particles *particles, un_hit *hit
                    .first = share ? share->own.begin : 0,
                    .edge = {-1, -1}};
     int64_t eights = particles->count > 0 ? (a.first + particles->count + 7) / 8 - a.first / 8 : 0;
-    if (share) UN_TRY(find_edges(ctx, &a, eights));
-    un_parallel_for(ctx, eights, 128, move, &a);
+    if (share)
+        UN_TRY(move_ranks(ctx, &a, eights));
+    else
+        un_parallel_for(ctx, eights, 128, move, &a);
     particles->lead = a.lead;
     return UN_OK;
 }

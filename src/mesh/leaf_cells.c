@@ -120,7 +120,8 @@ static void find_centres(void *arg, int64_t begin, int64_t end)
 void un_leaves_centre_velocity(un_context *ctx, un_vec3 *v, const un_leaves *m, const double *u)
 {
     centre_args a = {v, m, u};
-    un_parallel_for(ctx, m->count, 4096, find_centres, &a);
+    (void)ctx;
+    un_leaves_each(m, 4096, find_centres, &a);
 }
 
 /* ---- values carried from mesh to mesh ---- */
@@ -137,6 +138,8 @@ un_status un_leaf_memory_keep(un_context *ctx, un_leaf_memory *k, const un_octre
     memcpy(k->level, tree->level, n);
     memcpy(k->value, value, n * sizeof *k->value);
     k->count = tree->leaf_count;
+    un_free(ctx, k->first);
+    k->first = NULL;
     return UN_OK;
 }
 
@@ -145,6 +148,7 @@ void un_leaf_memory_free(un_context *ctx, un_leaf_memory *k)
     un_free(ctx, k->key);
     un_free(ctx, k->level);
     un_free(ctx, k->value);
+    un_free(ctx, k->first);
     *k = (un_leaf_memory){0};
 }
 
@@ -170,9 +174,15 @@ static void recall(void *arg, int64_t begin, int64_t end)
     }
 }
 
+void un_leaf_memory_recall_part(un_context *ctx, const un_leaf_memory *k, const un_octree *tree,
+                                un_part part, double *value)
+{
+    recall_args a = {k, tree, value};
+    un_parallel_part(ctx, part, 8192, recall, &a);
+}
+
 void un_leaf_memory_recall(un_context *ctx, const un_leaf_memory *k, const un_octree *tree,
                            double *value)
 {
-    recall_args a = {k, tree, value};
-    un_parallel_for(ctx, tree->leaf_count, 8192, recall, &a);
+    un_leaf_memory_recall_part(ctx, k, tree, (un_part){0, tree->leaf_count}, value);
 }

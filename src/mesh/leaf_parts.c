@@ -245,7 +245,7 @@ static inline int32_t step_beside(const un_leaves *m, int32_t from, un_vec3 x)
 
 int32_t un_leaves_home(const un_leaves *m, const un_bodies *bodies, int32_t guess, un_vec3 x)
 {
-    int32_t c = m->parted ? -1 : step_beside(m, guess, x);
+    int32_t c = m->parted || !un_leaves_knows(m, guess, 0) ? -1 : step_beside(m, guess, x);
     if (c < 0) c = un_octree_find_near(m->tree, guess, x);
     if (!m->parted || !m->thin[c]) return c;
     double near = 1e30, h = un_leaf_size(m, c);

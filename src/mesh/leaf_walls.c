@@ -169,9 +169,8 @@ static void find_velocities(void *arg, int64_t begin, int64_t end)
         const un_body *body = &w->walls->bodies->body[w->body[f]];
         un_vec3 x = un_leaf_face_center(a->m, f), v = un_body_velocity(body, x);
         if (body->free) /* turns about axes of symmetry push nothing */
-            v = un_add(body->velocity,
-                       un_cross(un_body_pushing_turn(body, body->spin),
-                                un_sub(x, un_pose_apply(&body->to, body->centre))));
+            v = un_add(body->velocity, un_cross(un_body_pushing_turn(body, body->spin),
+                                                un_sub(x, un_pose_apply(&body->to, body->centre))));
         w->velocity[f] = (float)un_vec3_at(v, un_leaf_face_axis(a->m, f));
     }
 }
@@ -197,8 +196,8 @@ static void sample_all(un_leaf_walls *w, const un_leaves *m)
 {
     walls_args a = {.w = w, .m = m};
     find_cut(w, m);
-    un_parallel_for(w->ctx, m->count, 512, sample_leaves, &a);
-    un_parallel_for(w->ctx, m->face_count, 1024, sample_faces, &a);
+    un_leaves_each(m, 512, sample_leaves, &a);
+    un_leaves_each_face(m, 1024, sample_faces, &a);
 }
 
 un_status un_leaf_walls_move(un_leaf_walls *w, const un_leaves *m)

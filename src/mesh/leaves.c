@@ -227,6 +227,8 @@ static void number_own(void *arg, int64_t begin, int64_t end)
                 m->side[c][side] = f++;
             } else if (m->tree->level[other] > m->tree->level[c]) {
                 m->side[c][side] = ~g++;
+            } else if (!un_leaves_knows(m, other, 0)) {
+                m->side[c][side] = m->face_count; /* nobody tells */
             }
         }
     }
@@ -250,7 +252,7 @@ static void tell_others(void *arg, int64_t begin, int64_t end)
     un_leaves *m = a->m;
     for (int64_t f = begin; f < end; f++) {
         int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
-        if (other < 0) continue;
+        if (other < 0 || !un_leaves_knows(m, other, 0)) continue;
         if (m->tree->level[other] == m->tree->level[c])
             m->side[other][side ^ 1] = (int32_t)f;
         else
@@ -295,9 +297,10 @@ static void order_cubes(un_leaves *m)
     }
 }
 
-un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
+static un_status begin_build(un_leaves *m, un_context *ctx, const un_octree *tree, build_args *a)
 {
     int32_t n = tree->leaf_count;
+    *a = (build_args){.m = m};
     m->ctx = ctx;
     m->tree = tree;
     m->dim = tree->dim;
@@ -310,24 +313,150 @@ un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
     NEED(m->coarse, 2, n);
     NEED(m->even, 3, n);
     NEED(m->side, 4, n);
-    build_args a = {.m = m};
-    un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, a.faces, n + 1);
-    UN_ALLOC_DONE(ctx, a.groups, n + 1);
-    un_parallel_for(ctx, n, 1024, count_faces, &a);
-    m->face_count = (int32_t)un_parallel_scan(ctx, a.faces, n);
-    m->group_count = (int32_t)un_parallel_scan(ctx, a.groups, n);
-    UN_TRY_DONE(un_array_need(ctx, (void **)&m->face_side, &m->capacity[5],
-                              (size_t)m->face_count + 1, sizeof *m->face_side));
-    UN_TRY_DONE(un_array_need(ctx, (void **)&m->face_other, &m->capacity[6],
-                              (size_t)m->face_count + 1, sizeof *m->face_other));
-    UN_TRY_DONE(un_array_need(ctx, (void **)&m->group, &m->capacity[7], (size_t)m->group_count + 1,
-                              sizeof *m->group));
-    un_parallel_for(ctx, n, 4096, number_own, &a);
-    un_parallel_for(ctx, m->face_count, 8192, tell_others, &a);
-done:
-    un_free(ctx, a.faces);
-    un_free(ctx, a.groups);
+    UN_ALLOC(ctx, a->faces, n + 1);
+    UN_ALLOC(ctx, a->groups, n + 1);
+    return UN_OK;
+}
+
+static void end_build(un_leaves *m, build_args *a)
+{
+    un_free(m->ctx, a->faces);
+    un_free(m->ctx, a->groups);
+}
+
+static un_status need_faces(un_leaves *m)
+{
+    un_context *ctx = m->ctx;
+    NEED(m->face_side, 5, m->face_count);
+    NEED(m->face_other, 6, m->face_count);
+    NEED(m->group, 7, m->group_count);
+    return UN_OK;
+}
+
+static un_status build(un_leaves *m, build_args *a)
+{
+    un_context *ctx = m->ctx;
+    un_parallel_for(ctx, m->count, 1024, count_faces, a);
+    m->face_count = (int32_t)un_parallel_scan(ctx, a->faces, m->count);
+    m->group_count = (int32_t)un_parallel_scan(ctx, a->groups, m->count);
+    UN_TRY(need_faces(m));
+    un_parallel_for(ctx, m->count, 4096, number_own, a);
+    un_parallel_for(ctx, m->face_count, 8192, tell_others, a);
+    return UN_OK;
+}
+
+un_status un_leaves_build(un_leaves *m, un_context *ctx, const un_octree *tree)
+{
+    build_args a;
+    m->share = NULL;
+    un_status status = begin_build(m, ctx, tree, &a);
+    if (status == UN_OK) status = build(m, &a);
+    end_build(m, &a);
+    return status;
+}
+
+/* ---- over ranks ---- */
+
+/* Elements of runs that are not in the own part, ascending. */
+static un_status list_others(un_context *ctx, const un_part *run, int32_t run_count, un_part own,
+                             int32_t **ids, int64_t *count)
+{
+    int64_t n = 0;
+    for (int32_t k = 0; k < run_count; k++) n += run[k].end - run[k].begin;
+    *ids = un_alloc(ctx, (size_t)n + 1, sizeof **ids);
+    *count = 0;
+    if (!*ids) return UN_ERROR_MEMORY;
+    for (int32_t k = 0; k < run_count; k++)
+        for (int64_t i = run[k].begin; i < run[k].end; i++) {
+            if (i == own.begin) i = un_min64(own.end, run[k].end);
+            if (i < run[k].end) (*ids)[(*count)++] = (int32_t)i;
+        }
+    return UN_OK;
+}
+
+static un_status find_halo(un_context *ctx, const int64_t *first, const un_part *run,
+                           int32_t run_count, un_halo **halo)
+{
+    int32_t rank = un_rank(ctx), *ids = NULL;
+    int64_t count = 0;
+    un_part own = {first[rank], first[rank + 1]};
+    un_status status = un_ranks_agree(ctx, list_others(ctx, run, run_count, own, &ids, &count));
+    if (status == UN_OK) status = un_halo_create_agreed(ctx, first, ids, count, halo);
+    un_free(ctx, ids);
+    return status;
+}
+
+static int32_t count_own_faces(const un_leaves *m, int64_t c)
+{
+    int32_t count = 0;
+    for (int side = 0; side < 2 * m->dim; side++) count += owns(m, c, side);
+    return count;
+}
+
+/* Faces are numbered by their owners, groups for this rank alone. */
+static un_status number_known(un_leaves *m, un_leaf_share *s, build_args *a, un_part own)
+{
+    un_context *ctx = s->ctx;
+    int32_t groups = 0;
+    int64_t count = un_parallel_scan(ctx, a->faces + own.begin, own.end - own.begin);
+    un_range range = un_ranks_range(ctx, count);
+    for (int64_t c = own.begin; c < own.end; c++) a->faces[c] += (int32_t)range.begin;
+    m->face_count = (int32_t)range.total;
+    UN_TRY(un_ranks_begins(ctx, range.begin, range.total, &s->face));
+    un_halo_share(s->near, a->faces, sizeof *a->faces);
+    s->face_at[0] = 0;
+    for (int32_t k = 0; k < s->run_count; k++) {
+        int64_t last = s->run[k].end - 1;
+        s->face_run[k].begin = a->faces[s->run[k].begin];
+        s->face_run[k].end = a->faces[last] + count_own_faces(m, last);
+        s->face_at[k + 1] = s->face_at[k] + s->face_run[k].end - s->face_run[k].begin;
+        for (int64_t c = s->run[k].begin; c <= last; c++) {
+            int32_t more = a->groups[c];
+            a->groups[c] = groups;
+            groups += more;
+        }
+    }
+    m->group_count = groups;
+    return UN_OK;
+}
+
+/* Stands in for faces that this rank does not know. */
+static void make_stand_in(un_leaves *m)
+{
+    m->face_side[m->face_count] = 0;
+    m->face_other[m->face_count] = -1;
+    for (int32_t g = 0; g < m->group_count; g++)
+        for (int k = 0; k < 4; k++) m->group[g][k] = m->face_count;
+}
+
+un_status un_leaves_build_ranks(un_leaves *m, un_context *ctx, const un_octree *tree,
+                                un_leaf_share *s, const un_tree_share *part, int32_t rings)
+{
+    build_args a;
+    un_part own = {part->begin, part->end};
+    un_leaf_share_free(s);
+    s->rings = rings;
+    m->share = s;
+    un_status status = un_leaf_share_mark(s, tree, own);
+    a = (build_args){.m = m};
+    if (status == UN_OK) status = begin_build(m, ctx, tree, &a);
+    status = un_ranks_agree(ctx, status);
+    if (status == UN_OK) {
+        un_leaves_each(m, 1024, count_faces, &a);
+        status = un_ranks_begins(ctx, own.begin, m->count, &s->leaf);
+    }
+    if (status == UN_OK) status = find_halo(ctx, s->leaf, s->run, s->run_count, &s->near);
+    if (status == UN_OK) status = number_known(m, s, &a, own);
+    if (status == UN_OK) status = un_ranks_agree(ctx, need_faces(m));
+    if (status == UN_OK)
+        status = find_halo(ctx, s->face, s->face_run, s->run_count, &s->near_faces);
+    if (status == UN_OK) {
+        make_stand_in(m);
+        un_leaves_each(m, 4096, number_own, &a);
+        un_leaves_each_face(m, 8192, tell_others, &a);
+    }
+    m->ctx = ctx;
+    end_build(m, &a);
     return status;
 }
 
@@ -382,9 +511,10 @@ int un_leaves_around(const un_leaves *m, const int32_t *begin, int32_t c,
 
 int64_t un_leaves_wet_count(const un_leaves *m, const float *phi)
 {
+    un_part own = un_leaves_own(m);
     int64_t count = 0;
-    for (int32_t c = 0; c < m->count; c++) count += phi[c] < 0;
-    return count;
+    for (int64_t c = own.begin; c < own.end; c++) count += phi[c] < 0;
+    return m->share ? un_ranks_total(m->share->ctx, count) : count;
 }
 
 /* ---- checks ---- */

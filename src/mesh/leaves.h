@@ -7,12 +7,23 @@
 
 #define UN_LEAVES_AROUND 27
 
-/* Over ranks (leaves_ranks.c): every rank has all leaves, and computes some of them and the faces
- * that belong to these. */
+/* Over ranks (leaves_ranks.c): a rank computes some of the leaves and the faces that belong to
+ * these. It knows them and some around, or all; arrays have their full length everywhere. */
 typedef struct un_leaf_share {
     un_context *ctx;
+    bool all;             /* it knows all; all ranks do */
     int64_t *leaf, *face; /* by rank: its first one; and the end */
+    /* Unless it knows all: */
+    int32_t rings;             /* how far around its own, in rings (un_leaves_knows) */
+    uint8_t *ring;             /* by leaf: 0: own, 1: the next ring, ...; UN_RING_BEYOND */
+    un_part *run, *face_run;   /* the leaves that it knows, and the faces of these */
+    int64_t *run_at, *face_at; /* by run: how many before it; and the end */
+    int32_t run_count;
+    un_halo *near, *near_faces; /* those that are not its own, from their ranks */
+    size_t capacity[5];
+    int64_t sent; /* bytes, in building this */
 } un_leaf_share;
+#define UN_RING_BEYOND 255
 
 /* Sides of a leaf: 2 axis + 1 for the upper one. A face has the size of the smaller of its two
  * leaves. Where a leaf meets smaller ones, its side is a group of their faces. */
@@ -59,9 +70,45 @@ const char *un_leaves_validate(const un_leaves *leaves);
 /* ---- over ranks (leaves_ranks.c) ---- */
 
 void un_leaf_share_free(un_leaf_share *share);
-/* For leaves of a tree that is whole on every rank. share: zero but for ctx, or of an earlier
- * call. */
+/* For built leaves, all of which every rank knows. share: zero but for ctx, or of an earlier call.
+ */
 un_status un_leaf_share_find(un_leaf_share *share, un_leaves *leaves, const un_tree_share *part);
+/* The same, as un_leaves_build, where a rank is to know its own leaves of the tree, which is whole
+ * on every rank, and so many rings around them. A ring is what interpolation in leaves
+ * looks at: what lies in the cubes of their size around siblings and, where any of these leaves is
+ * larger, in those around the parent. Sides of leaves in the last ring may lack faces. */
+un_status un_leaves_build_ranks(un_leaves *leaves, un_context *ctx, const un_octree *tree,
+                                un_leaf_share *share, const un_tree_share *part, int32_t rings);
+/* Marks the leaves to be known, and lists them as runs (for un_leaves_build_ranks). */
+un_status un_leaf_share_mark(un_leaf_share *share, const un_octree *tree, un_part own);
+/* Are there leaves that this rank does not know? */
+static inline bool un_leaves_in_parts(const un_leaves *leaves)
+{
+    return leaves->share && !leaves->share->all;
+}
+/* Does this rank know the leaf and so many rings around it? */
+static inline bool un_leaves_knows(const un_leaves *leaves, int64_t c, int rings)
+{
+    const un_leaf_share *s = leaves->share;
+    return !s || s->all || s->ring[c] + rings <= s->rings;
+}
+/* Runs of leaves, or faces, that this rank knows: how many there are, and one of them. */
+static inline int32_t un_leaves_runs(const un_leaves *leaves)
+{
+    return un_leaves_in_parts(leaves) ? leaves->share->run_count : 1;
+}
+static inline un_part un_leaves_run(const un_leaves *leaves, int32_t k)
+{
+    return un_leaves_in_parts(leaves) ? leaves->share->run[k] : (un_part){0, leaves->count};
+}
+static inline un_part un_leaves_face_run(const un_leaves *leaves, int32_t k)
+{
+    return un_leaves_in_parts(leaves) ? leaves->share->face_run[k]
+                                      : (un_part){0, leaves->face_count};
+}
+/* A parallel loop over all leaves, or faces, that this rank knows. */
+void un_leaves_each(const un_leaves *leaves, int64_t grain, un_parallel_body *body, void *arg);
+void un_leaves_each_face(const un_leaves *leaves, int64_t grain, un_parallel_body *body, void *arg);
 /* This rank's. */
 static inline un_part un_leaves_own(const un_leaves *leaves)
 {
@@ -75,16 +122,23 @@ static inline un_part un_leaves_own_faces(const un_leaves *leaves)
     int32_t rank = s ? un_rank(s->ctx) : 0;
     return s ? (un_part){s->face[rank], s->face[rank + 1]} : (un_part){0, leaves->face_count};
 }
-/* All ranks get what each has found at its own leaves or faces. Nothing happens on one rank. */
+/* All ranks get what each has found at its own leaves or faces, as far as they know these. Nothing
+ * happens on one rank. size: UN_HALO_SIZE at most. */
 static inline void un_leaves_spread(const un_leaves *leaves, void *array, size_t size)
 {
     const un_leaf_share *s = leaves->share;
-    if (s) un_ranks_spread(s->ctx, s->leaf, array, size);
+    if (s && s->all)
+        un_ranks_spread(s->ctx, s->leaf, array, size);
+    else if (s)
+        un_halo_share(s->near, array, size);
 }
 static inline void un_leaves_spread_faces(const un_leaves *leaves, void *array, size_t size)
 {
     const un_leaf_share *s = leaves->share;
-    if (s) un_ranks_spread(s->ctx, s->face, array, size);
+    if (s && s->all)
+        un_ranks_spread(s->ctx, s->face, array, size);
+    else if (s)
+        un_halo_share(s->near_faces, array, size);
 }
 
 /* A failure on one rank is one on all. */

@@ -44,34 +44,45 @@ static void fill_patches(void *arg, int64_t begin, int64_t end)
 /* Siblings of which any is wanted, in the order of the first of each; patch: by leaf, their number
  * or -1. Returns how many. Leaves lie along the curve: of the cubes of a level, only the last one
  * met can have more children to come. */
+typedef struct sibling_list {
+    un_siblings *siblings;
+    int32_t count, last[UN_LEVELS_MAX + 1]; /* by level: the last one met */
+} sibling_list;
+
+static void add_leaf(sibling_list *s, int32_t *patch, const un_leaves *m, int32_t c, bool wanted)
+{
+    const un_octree *tree = m->tree;
+    int level = tree->level[c], child = un_ring_child(tree, tree->key[c], level);
+    int32_t n = s->last[level];
+    patch[c] = -1;
+    if (un_leaf_is_blind(m, c)) {
+        if (!wanted) return;
+        patch[c] = s->count;
+        s->siblings[s->count++] = un_siblings_of_one(m, c);
+        return;
+    }
+    if (n < 0 || s->siblings[n].parent != un_ring_parent(tree, tree->key[c], level)) {
+        s->last[level] = n = s->count++;
+        s->siblings[n] = un_siblings_of_one(m, c);
+        s->siblings[n].wanted = 0;
+    }
+    s->siblings[n].child[child] = c;
+    if (!wanted) return;
+    patch[c] = n;
+    s->siblings[n].wanted |= (uint8_t)(1u << child);
+}
+
 static int32_t find_siblings(un_siblings *siblings, int32_t *patch, const un_leaves *m,
                              const uint8_t *wanted)
 {
-    const un_octree *tree = m->tree;
-    int32_t count = 0, last[UN_LEVELS_MAX + 1];
-    for (int l = 0; l <= tree->level_max; l++) last[l] = -1;
-    for (int32_t c = 0; c < m->count; c++) {
-        int level = tree->level[c], child = un_ring_child(tree, tree->key[c], level);
-        int32_t n = last[level];
-        patch[c] = -1;
-        if (un_leaf_is_blind(m, c)) {
-            if (wanted && !wanted[c]) continue;
-            patch[c] = count;
-            siblings[count++] = un_siblings_of_one(m, c);
-            continue;
-        }
-        if (n < 0 || siblings[n].parent != un_ring_parent(tree, tree->key[c], level)) {
-            last[level] = n = count++;
-            siblings[n] = un_siblings_of_one(m, c);
-            siblings[n].wanted = 0;
-        }
-        siblings[n].child[child] = c;
-        if (wanted && !wanted[c]) continue;
-        patch[c] = n;
-        siblings[n].wanted |= (uint8_t)(1u << child);
-    }
+    sibling_list s = {.siblings = siblings};
+    for (int l = 0; l <= m->tree->level_max; l++) s.last[l] = -1;
+    if (un_leaves_in_parts(m)) memset(patch, 0xff, (size_t)m->count * sizeof *patch); /* -1 */
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++)
+            add_leaf(&s, patch, m, (int32_t)c, !wanted || wanted[c]);
     int32_t left = 0;
-    for (int32_t n = 0; n < count; n++) {
+    for (int32_t n = 0; n < s.count; n++) {
         un_siblings of = siblings[n];
         if (!of.wanted) continue;
         for (uint32_t bits = of.wanted; bits; bits &= bits - 1)

@@ -536,6 +536,7 @@ typedef struct un_leaf_memory {
     uint8_t *level;
     double *value;
     int32_t count;
+    int64_t *first; /* by rank: the first that it knows; NULL: all are known */
     size_t capacity[3];
 } un_leaf_memory;
 void un_leaf_memory_free(un_context *ctx, un_leaf_memory *memory);
@@ -543,6 +544,14 @@ un_status un_leaf_memory_keep(un_context *ctx, un_leaf_memory *memory, const un_
                               const double *value);
 void un_leaf_memory_recall(un_context *ctx, const un_leaf_memory *memory, const un_octree *tree,
                            double *value);
+/* Over ranks (leaves_ranks.c): numbers at own leaves. */
+un_status un_leaf_memory_keep_ranks(un_context *ctx, un_leaf_memory *memory,
+                                    const un_leaves *leaves, const double *value);
+un_status un_leaf_memory_recall_ranks(un_context *ctx, un_leaf_memory *memory,
+                                      const un_leaves *leaves, double *value);
+/* For `part` of the tree's leaves, as un_leaf_memory_recall. */
+void un_leaf_memory_recall_part(un_context *ctx, const un_leaf_memory *memory,
+                                const un_octree *tree, un_part part, double *value);
 
 /* ---- trees around a shape (octree_shape.c) ---- */
 

@@ -51,8 +51,11 @@ typedef struct un_octree_ranks {
     un_tree_share tree;
     un_leaf_share leaves;
     un_particle_share particles;
-    un_markers *whole;   /* rank 0: all particles, with radii and depths, until the next step */
-    double *probed;      /* until the next step: see un_core_probe_ranks */
+    un_markers *whole;    /* rank 0: all particles, with radii and depths, until the next step */
+    un_leaves all_leaves; /* rank 0: likewise, with walls; what is at them is in its place */
+    un_leaf_walls all_walls;
+    bool shows_leaves;
+    double *probed; /* until the next step: see un_core_probe_ranks */
     bool has_probed;
     un_particles window; /* rank 0: particles on their way to a file */
     void *fetched;
@@ -154,6 +157,8 @@ void un_octree_begin_share(un_octree_flip *s);
 /* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
 un_status un_octree_share_out(un_octree_flip *s);
 un_status un_octree_share_leaves(un_octree_flip *s);
+/* Does each rank build and know some of the leaves only? */
+bool un_octree_parts_leaves(const un_octree_flip *s);
 /* Particles are known by their numbers until they are sorted again. */
 un_status un_octree_number(un_octree_flip *s);
 /* The same for particles that have just been seeded: those of ranks follow one another. */
@@ -184,6 +189,14 @@ void un_octree_show_nothing(un_octree_flip *s);
 static inline const un_markers *un_octree_shown(const un_octree_flip *s)
 {
     return s->ranks.whole ? s->ranks.whole : &s->markers;
+}
+static inline const un_leaves *un_octree_shown_leaves(const un_octree_flip *s)
+{
+    return s->ranks.shows_leaves ? &s->ranks.all_leaves : &s->leaves;
+}
+static inline const un_leaf_walls *un_octree_shown_walls(const un_octree_flip *s)
+{
+    return s->ranks.shows_leaves ? &s->ranks.all_walls : &s->walls;
 }
 
 /* ---- checkpoints (octree_state.c) ---- */

@@ -90,14 +90,14 @@ void un_octree_keep_budget(un_octree_flip *s)
 static un_status flat_surface(un_octree_flip *s, un_trimesh *mesh)
 {
     un_leaves_flow flow = {0};
-    un_leaf_flat in = {.leaves = &s->leaves,
+    un_leaf_flat in = {.leaves = un_octree_shown_leaves(s),
                        .phi = s->at.phi,
                        .flow = &flow,
                        .markers = un_octree_shown(s),
                        .walls = s->core.walls,
                        .resolution = s->core.def->detail.surface,
                        .smoothing = UN_SMOOTHING};
-    un_status status = un_leaves_flow_build(&flow, &s->leaves, s->at.u, NULL);
+    un_status status = un_leaves_flow_build(&flow, in.leaves, s->at.u, NULL);
     if (status == UN_OK) status = un_surface_mesh_flat(s->core.ctx, mesh, &in);
     un_leaves_flow_free(s->core.ctx, &flow);
     return status;
@@ -139,7 +139,8 @@ un_status un_octree_surface(void *state, un_trimesh *mesh)
 un_status un_octree_cells(const void *state, un_cells *out)
 {
     const un_octree_flip *s = state;
-    un_leaf_cells in = {&s->leaves, s->at.phi, s->walls.volume, un_octree_pressure(s), s->at.u};
+    un_leaf_cells in = {un_octree_shown_leaves(s), s->at.phi, un_octree_shown_walls(s)->volume,
+                        un_octree_pressure(s), s->at.u};
     return un_cells_from_leaves(s->core.ctx, out, &in);
 }
 
@@ -147,20 +148,22 @@ un_status un_octree_cells(const void *state, un_cells *out)
 
 static double phi_at(const un_octree_flip *s, un_vec3 x)
 {
-    return un_leaves_sample(&s->leaves, s->at.phi, un_octree_find(&s->tree, x), x);
+    return un_leaves_sample(un_octree_shown_leaves(s), s->at.phi, un_octree_find(&s->tree, x), x);
 }
 
 static double pressure_sample(const void *state, un_vec3 x, bool *wet)
 {
     const un_octree_flip *s = state;
     *wet = un_core_is_open(&s->core, x) && phi_at(s, x) < 0;
-    return *wet ? un_leaf_pressure_at(&s->leaves, un_octree_pressure(s), s->at.phi, x) : 0;
+    return *wet
+               ? un_leaf_pressure_at(un_octree_shown_leaves(s), un_octree_pressure(s), s->at.phi, x)
+               : 0;
 }
 
 static double velocity_at(const un_octree_flip *s, const un_probe *which)
 {
     if (!(phi_at(s, which->at) < 0)) return NAN;
-    un_vec3 u = un_leaves_velocity_at(&s->leaves, s->at.u, which->at);
+    un_vec3 u = un_leaves_velocity_at(un_octree_shown_leaves(s), s->at.u, which->at);
     return un_probe_component(u, which->axis);
 }
 
@@ -168,13 +171,14 @@ double un_octree_probe(const void *state, const un_probe *which)
 {
     const un_octree_flip *s = state;
     const double *found = NULL;
+    const un_leaves *leaves = un_octree_shown_leaves(s);
     switch (which->kind) {
     case UN_PROBE_FRONT:
-        return un_probe_front_leaves(s->core.ctx, s->at.phi, &s->leaves, which->axis, which->sign);
+        return un_probe_front_leaves(s->core.ctx, s->at.phi, leaves, which->axis, which->sign);
     case UN_PROBE_HEIGHT:
-        return un_probe_height_leaves(s->at.phi, &s->leaves, which->at.x, which->at.z);
+        return un_probe_height_leaves(s->at.phi, leaves, which->at.x, which->at.z);
     case UN_PROBE_PRESSURE:
-        return un_leaf_pressure_at(&s->leaves, un_octree_pressure(s), s->at.phi, which->at);
+        return un_leaf_pressure_at(leaves, un_octree_pressure(s), s->at.phi, which->at);
     case UN_PROBE_VELOCITY:
         return velocity_at(s, which);
     case UN_PROBE_WET:

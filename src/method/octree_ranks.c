@@ -45,9 +45,26 @@ un_status un_octree_share_out(un_octree_flip *s)
 
 /* ---- parts of the step ---- */
 
+/* Where solids are, emitters, surface tension or viscosity, all ranks know all:
+ * what parts of the step then look at has no bound. */
+bool un_octree_parts_leaves(const un_octree_flip *s)
+{
+    const un_scene_def *def = s->core.def;
+    return s->ranks.any && !s->thick.any && s->core.bodies->count == 0 && def->source_count == 0 &&
+           !(def->fluid.surface_tension > 0);
+}
+
+/* Rings around own leaves: as far as the level set, pressure and sizes look; while the first state
+ * is made, particles are moved by values around them, too. */
+#define RINGS 2
+#define FIRST_RINGS 4
+
 un_status un_octree_share_leaves(un_octree_flip *s)
 {
     if (!s->ranks.any) return UN_OK;
+    if (un_octree_parts_leaves(s))
+        return un_leaves_build_ranks(&s->leaves, s->core.ctx, &s->tree, &s->ranks.leaves,
+                                     &s->ranks.tree, s->core.step_count > 0 ? RINGS : FIRST_RINGS);
     return un_leaf_share_find(&s->ranks.leaves, &s->leaves, &s->ranks.tree);
 }
 

@@ -140,5 +140,6 @@ un_status un_octree_load(void *state, const un_state *in)
     UN_TRY(un_octree_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "rate_max", &s->rate_max));
     if (kept && !un_state_find(in, "found.hash")) return UN_OK; /* by this run */
+    UN_TRY(un_octree_gather_ranks(s, UN_SHOW_STATE));
     return un_load_hash(s->core.ctx, in, un_octree_hash(s));
 }

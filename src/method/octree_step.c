@@ -81,6 +81,8 @@ un_status un_octree_apply_pressure(un_octree_flip *s, double dt, const double *e
 un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report)
 {
     UN_TRY(un_octree_apply_pressure(s, dt, NULL, s->at.before, report));
+    if (un_leaves_in_parts(&s->leaves))
+        return un_leaf_memory_keep_ranks(s->core.ctx, &s->memory, &s->leaves, s->at.p);
     return un_octree_agree(s, un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
 }
 
@@ -348,7 +350,11 @@ static un_status need_fields(un_octree_flip *s)
 static un_status build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
-    if (!un_leaf_walls_hold(&s->walls, &s->tree)) { /* seeing what thin walls part takes long */
+    if (un_octree_parts_leaves(s)) {
+        UN_TRY(un_octree_share_leaves(s));
+        UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
+    } else if (!un_leaf_walls_hold(&s->walls,
+                                   &s->tree)) { /* seeing what thin walls part takes long */
         UN_TRY(un_leaves_build(&s->leaves, ctx, &s->tree));
         UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
     }
@@ -359,8 +365,12 @@ un_status un_octree_build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
     UN_TRY(un_octree_agree(s, build_leaves(s)));
-    UN_TRY(un_octree_share_leaves(s));
-    un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
+    if (un_octree_parts_leaves(s)) {
+        UN_TRY(un_leaf_memory_recall_ranks(ctx, &s->memory, &s->leaves, s->at.p));
+    } else {
+        UN_TRY(un_octree_share_leaves(s));
+        un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
+    }
     if (s->core.def->source_count == 0) return UN_OK;
     return un_emitted_place_leaves(ctx, &s->emitted, &s->tree, &s->markers);
 }
@@ -436,6 +446,7 @@ un_status un_octree_sizes(un_octree_flip *s, double dt)
                          .scale = s->budget.scale};
     un_leaves_centre_velocity(ctx, s->at.centre, &s->leaves, s->at.u);
     un_status status = un_sizing_nodes_leaves(ctx, &s->core.arena, &nodes, &s->leaves, def.phi);
+    if (un_leaves_in_parts(&s->leaves)) status = un_octree_agree(s, status);
     if (status == UN_OK) status = un_sizing_evaluate(ctx, &s->core.arena, s->at.size, &def);
     UN_TRY(un_octree_agree(s, status));
     un_arena_reset(&s->core.arena);

@@ -90,8 +90,43 @@ uint64_t un_octree_hash(const un_octree_flip *s)
 
 /* ---- rank 0 has all particles ---- */
 
+/* Rank 0 gets what is at all leaves, and their neighbours. */
+static un_status show_leaves(un_octree_flip *s, unsigned what)
+{
+    un_context *ctx = s->core.ctx;
+    un_part own = un_leaves_own(&s->leaves), faces = un_leaves_own_faces(&s->leaves);
+    un_range leaf = {own.begin, own.end, s->leaves.count};
+    un_range face = {faces.begin, faces.end, s->leaves.face_count};
+    un_status status = UN_OK;
+    if (!un_leaves_in_parts(&s->leaves) || what == 0) return UN_OK;
+    un_ranks_collect(ctx, leaf, s->at.phi, sizeof *s->at.phi);
+    un_ranks_collect(ctx, leaf, s->at.p, sizeof *s->at.p);
+    un_ranks_collect(ctx, face, s->at.u, sizeof *s->at.u);
+    bool around = what & ~(unsigned)UN_SHOW_STATE;
+    if (un_rank(ctx) == 0 && around && !s->ranks.shows_leaves) {
+        s->ranks.shows_leaves = true;
+        status = un_leaves_build(&s->ranks.all_leaves, ctx, &s->tree);
+        if (status == UN_OK)
+            status =
+                un_leaf_walls_sample(&s->ranks.all_walls, ctx, s->core.walls, &s->ranks.all_leaves);
+    }
+    return un_ranks_agree(ctx, status);
+}
+
+/* What of it is at leaves. */
+static unsigned shown_leaves(const un_octree_flip *s, unsigned what)
+{
+    unsigned at_leaves = UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY | UN_SHOW_STATE;
+    return what & (s->tree.dim == 2 ? at_leaves | UN_SHOW_SURFACE : at_leaves);
+}
+
 void un_octree_show_nothing(un_octree_flip *s)
 {
+    if (s->ranks.shows_leaves) {
+        un_leaves_free(&s->ranks.all_leaves);
+        un_leaf_walls_free(&s->ranks.all_walls);
+        s->ranks.shows_leaves = false;
+    }
     un_markers *whole = s->ranks.whole;
     s->ranks.whole = NULL;
     s->ranks.has_probed = false;
@@ -136,6 +171,7 @@ un_status un_octree_gather_ranks(void *state, unsigned what)
     un_particles none = {0};
     bool first = un_rank(ctx) == 0;
     if (!s->ranks.any) return UN_OK;
+    UN_TRY(show_leaves(s, shown_leaves(s, what)));
     if (what & (UN_SHOW_PARTICLES | UN_SHOW_FRONTS))
         UN_TRY(probe_particles(s, what & UN_SHOW_FRONTS));
     if (!(what & UN_SHOW_SURFACE && s->tree.dim == 2)) return UN_OK;

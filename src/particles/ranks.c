@@ -312,7 +312,7 @@ static un_status number_leaves(un_context *ctx, un_markers *m, const un_leaves *
     UN_TRY(un_ranks_agree(ctx, status));
     for (int64_t c = own.begin; c < own.end; c++)
         bins->all[c] = (int32_t)(m->share->own.begin + bins->begin[c]);
-    un_leaves_spread(leaves, bins->all, sizeof *bins->all);
+    un_ranks_spread(ctx, leaves->share->leaf, bins->all, sizeof *bins->all);
     bins->all[leaves->count] = (int32_t)m->share->own.total;
     return UN_OK;
 }

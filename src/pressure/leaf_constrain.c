@@ -42,15 +42,16 @@ un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const u
     uint8_t *wanted = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     if (!face || !wanted) return UN_ERROR_MEMORY;
     memset(wanted, 0, (size_t)m->count);
-    for (int32_t f = 0; f < m->face_count; f++) {
-        if (known[f] == 1 || walls->area[f] >= UN_SLIVER) continue;
-        if (un_leaf_face_on_side(m, f)) {
-            u[f] = 0;
-        } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {
-            wanted[m->face_side[f] / 6] = 1;
-            face[count++] = f;
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t f = un_leaves_face_run(m, k).begin; f < un_leaves_face_run(m, k).end; f++) {
+            if (known[f] == 1 || walls->area[f] >= UN_SLIVER) continue;
+            if (un_leaf_face_on_side(m, f)) {
+                u[f] = 0;
+            } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {
+                wanted[m->face_side[f] / 6] = 1;
+                face[count++] = (int32_t)f;
+            }
         }
-    }
     if (count == 0) return UN_OK;
     a.face = face;
     a.value = un_arena_alloc(arena, (size_t)count, sizeof *a.value);

@@ -303,6 +303,10 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 static un_status number(un_leaf_args *s)
 {
     UN_TRY(un_pressure_need_places(s->pr, s->m->count));
+    if (un_leaves_in_parts(s->m)) {
+        un_parallel_part(s->pr->ctx, un_leaves_own(s->m), 4096, find_unknowns, s);
+        return UN_OK;
+    }
     un_parallel_for(s->pr->ctx, s->m->count, 4096, find_unknowns, s);
     return un_pressure_number(s->pr, s->m->count);
 }
@@ -495,6 +499,7 @@ static un_status solve(un_leaf_args *s, double tolerance, const un_release *rele
     un_status status =
         un_pressure_solve(s->pr, NULL, tolerance, s->in->iteration_limit, release, report);
     if (!s->shared) return un_leaves_agree(s->m, status);
+    if (un_leaves_in_parts(s->m)) return status; /* each has what it needs */
     return status == UN_OK ? un_leaf_pressure_tell(s) : status;
 }
 
@@ -567,26 +572,54 @@ static bool limit_leaf(const void *arg, int32_t row, double *least, double *slac
 }
 
 /* The closed faces of leaves that have let go move as those opposite do, but not into the wall. */
+static void release_leaf(const un_leaf_args *s, int32_t q)
+{
+    const un_leaf_projection *in = s->in;
+    const un_leaves *m = s->m;
+    for (int side = 0; side < 2 * m->dim; side++) {
+        int32_t f = m->side[q][side], across = m->side[q][side ^ 1];
+        if (f < 0 || across < 0) continue;
+        int32_t own = m->face_side[f] / 6, beyond = own == q ? m->face_other[f] : own;
+        if (un_leaf_open_share(in, f) > 0 || un_leaf_open_share(in, across) == 0) continue;
+        if (beyond >= 0 && s->pr->index[beyond] >= 0 &&
+            un_pressure_is_free(s->pr, s->pr->index[beyond]))
+            continue;
+        double u = in->u[across], wall = in->walls->velocity ? in->walls->velocity[f] : 0;
+        in->u[f] = side & 1 ? fmin(u, wall) : fmax(u, wall);
+        in->known[f] = 1;
+    }
+}
+
 static void release_faces(void *arg, int64_t begin, int64_t end)
 {
     const un_leaf_args *s = arg;
-    const un_leaf_projection *in = s->in;
-    const un_leaves *m = s->m;
-    for (int64_t n = begin; n < end; n++) {
-        int32_t q = s->pr->place[n];
-        for (int side = 0; un_pressure_is_free(s->pr, (int32_t)n) && side < 2 * m->dim; side++) {
-            int32_t f = m->side[q][side], across = m->side[q][side ^ 1];
-            if (f < 0 || across < 0) continue;
-            int32_t own = m->face_side[f] / 6, beyond = own == q ? m->face_other[f] : own;
-            if (un_leaf_open_share(in, f) > 0 || un_leaf_open_share(in, across) == 0) continue;
-            if (beyond >= 0 && s->pr->index[beyond] >= 0 &&
-                un_pressure_is_free(s->pr, s->pr->index[beyond]))
-                continue;
-            double u = in->u[across], wall = in->walls->velocity ? in->walls->velocity[f] : 0;
-            in->u[f] = side & 1 ? fmin(u, wall) : fmax(u, wall);
-            in->known[f] = 1;
-        }
+    for (int64_t n = begin; n < end; n++)
+        if (un_pressure_is_free(s->pr, (int32_t)n)) release_leaf(s, s->pr->place[n]);
+}
+
+/* The same by leaf, for ranks that know some of them: a face may belong to the leaf beside. */
+static void release_near(void *arg, int64_t begin, int64_t end)
+{
+    const un_leaf_args *s = arg;
+    for (int64_t c = begin; c < end; c++) {
+        if (s->m->share->ring[c] > 1) continue;
+        int32_t n = s->pr->index[c];
+        if (n >= 0 && un_pressure_is_free(s->pr, n)) release_leaf(s, (int32_t)c);
     }
+}
+
+static void release_all(un_leaf_args *s)
+{
+    const un_leaf_projection *in = s->in;
+    un_pressure *pr = s->pr;
+    if (pr->free_count == 0) return; /* of all ranks */
+    if (!un_leaves_in_parts(s->m)) {
+        un_parallel_for(pr->ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, s);
+        return;
+    }
+    un_leaves_each(s->m, 4096, release_near, s);
+    un_leaves_spread_faces(s->m, in->u, sizeof *in->u);
+    un_leaves_spread_faces(s->m, in->known, sizeof *in->known);
 }
 
 /* ---- the whole ---- */
@@ -645,10 +678,12 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     pr->again = false;
     if (in->bodies) un_leaf_walls_find_velocities(in->walls, m);
     UN_TRY(un_leaves_agree(m, s.plain ? number(&s) : UN_ERROR_MEMORY));
+    bool parts = un_leaves_in_parts(m);
+    if (parts) UN_TRY(un_leaf_pressure_number_parts(&s));
     if (in->surface) un_parallel_for(ctx, m->face_count, 4096, press_faces, &s);
     report->cell_count = pr->matrix.n;
-    s.shared = m->share && !in->bodies && pr->matrix.n >= UN_SPREAD_ROWS;
-    s.own = un_leaf_pressure_own(&s);
+    s.shared = parts || (m->share && !in->bodies && pr->matrix.n >= UN_SPREAD_ROWS);
+    s.own = parts ? pr->own : un_leaf_pressure_own(&s);
     UN_TRY(find_pressure(&s, arena, report));
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
@@ -657,10 +692,10 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     un_parallel_part(ctx, un_leaves_own_faces(m), 4096, update_faces, &s);
     un_leaves_spread_faces(m, in->u, sizeof *in->u);
     un_leaves_spread_faces(m, in->known, sizeof *in->known);
-    if (pr->free_count > 0)
-        un_parallel_for(ctx, pr->matrix.n, un_block_grain(pr->matrix.n), release_faces, &s);
-    un_parallel_for(ctx, m->count, 8192, store_pressure, &s);
+    release_all(&s);
+    un_parallel_part(ctx, parts ? un_leaves_own(m) : (un_part){0, m->count}, 8192, store_pressure,
+                     &s);
     if (pr->matrix.n > 0) report->max_divergence = most_of_rows(&s, divergence_rows);
-    if (s.parting) un_parallel_for(ctx, m->face_count, 8192, add_parting, &s);
+    if (s.parting) un_leaves_each_face(m, 8192, add_parting, &s);
     return UN_OK;
 }

@@ -102,5 +102,11 @@ void un_leaf_accelerate(un_context *ctx, double *u, double *before, un_vec3 chan
     un_leaf_projection in = {.leaves = leaves, .walls = walls};
     accelerate_args a = {
         .s = {.in = &in, .m = leaves, .scale = 1}, .u = u, .before = before, .change = change};
-    un_parallel_for(ctx, leaves->face_count, 4096, accelerate, &a);
+    if (!un_leaves_in_parts(leaves)) {
+        un_parallel_for(ctx, leaves->face_count, 4096, accelerate, &a);
+        return;
+    }
+    un_parallel_part(ctx, un_leaves_own_faces(leaves), 4096, accelerate, &a);
+    un_leaves_spread_faces(leaves, u, sizeof *u);
+    un_leaves_spread_faces(leaves, before, sizeof *before);
 }

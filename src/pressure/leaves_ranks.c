@@ -29,6 +29,40 @@ un_part un_leaf_pressure_own(un_leaf_args *s)
     return pr->own;
 }
 
+un_status un_leaf_pressure_number_parts(un_leaf_args *s)
+{
+    un_pressure *pr = s->pr;
+    un_context *ctx = pr->ctx;
+    un_part leaves = un_leaves_own(s->m);
+    int64_t count = 0;
+    un_halo_destroy(pr->beside); /* of the last projection */
+    pr->beside = NULL;
+    for (int64_t c = leaves.begin; c < leaves.end; c++) count += pr->index[c] >= 0;
+    un_range rows = un_ranks_range(ctx, count);
+    pr->own = (un_part){rows.begin, rows.end};
+    pr->matrix.n = (int32_t)rows.total;
+    UN_TRY(un_ranks_agree(ctx, un_pressure_need_rows(pr, pr->matrix.n)));
+    int32_t row = (int32_t)rows.begin;
+    for (int64_t c = leaves.begin; c < leaves.end; c++) {
+        if (pr->index[c] < 0) continue;
+        pr->place[row] = (int32_t)c;
+        pr->index[c] = row++;
+    }
+    un_leaves_spread(s->m, pr->index, sizeof *pr->index);
+    return UN_OK;
+}
+
+/* Of leaves in parts all next to own ones: their pressure changes own faces, too. */
+static un_status list_near(const un_leaf_args *s, un_ids *ids)
+{
+    const un_leaves *m = s->m;
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++)
+            if (m->share->ring[c] == 1 && s->pr->index[c] >= 0)
+                UN_TRY(un_ids_add(s->pr->ctx, ids, s->pr->index[c]));
+    return UN_OK;
+}
+
 static un_status list_columns(const un_pressure *pr, un_ids *ids)
 {
     const un_csr *a = &pr->matrix;
@@ -44,7 +78,8 @@ un_status un_leaf_pressure_know_rows(un_leaf_args *s)
     un_pressure *pr = s->pr;
     un_ids ids = {0};
     un_leaves_spread(s->m, s->plain, 1);
-    un_status status = un_ranks_agree(pr->ctx, list_columns(pr, &ids));
+    un_status status = un_leaves_in_parts(s->m) ? list_near(s, &ids) : list_columns(pr, &ids);
+    status = un_ranks_agree(pr->ctx, status);
     if (status == UN_OK) status = un_pressure_know_rows(pr, ids.id, ids.count);
     un_free(pr->ctx, ids.id);
     return status;

@@ -91,7 +91,7 @@ un_status un_halo_reserve(un_halo *h, size_t size)
 }
 
 /* Those who want elements say which: the way back. */
-static un_status take_requests(un_halo *h, bool *any)
+static un_status take_requests(un_halo *h, bool agree, bool *any)
 {
     un_context *ctx = h->ctx;
     un_ranks *ranks = un_context_ranks(ctx);
@@ -107,7 +107,8 @@ static un_status take_requests(un_halo *h, bool *any)
         h->out_total += h->out_count[r];
     }
     h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
-    if (!h->out_index) return UN_ERROR_MEMORY;
+    un_status status = h->out_index ? un_halo_reserve(h, UN_HALO_SIZE) : UN_ERROR_MEMORY;
+    UN_TRY(agree ? un_ranks_agree(ctx, status) : status);
     size_t size = sizeof *h->out_index;
     h->out_ranks = address(h->out, h->out_count, count, (char *)h->out_index, size);
     h->in_ranks = address(h->in, h->in_count, count, (char *)h->in_index, size);
@@ -115,24 +116,20 @@ static un_status take_requests(un_halo *h, bool *any)
     return UN_OK;
 }
 
-un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
-                         int64_t wanted_count, un_halo **halo)
-{
-    bool any;
-    return un_halo_create_if_any(ctx, first, wanted, wanted_count, halo, &any);
-}
-
-un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int32_t *wanted,
-                                int64_t wanted_count, un_halo **halo, bool *any)
+static un_status create(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                        int64_t wanted_count, bool agree, un_halo **halo, bool *any)
 {
     un_halo *h = un_alloc_zero(ctx, 1, sizeof *h);
+    un_status status = h ? UN_OK : UN_ERROR_MEMORY;
     *halo = NULL;
     *any = wanted_count > 0;
-    if (!h) return UN_ERROR_MEMORY;
-    h->ctx = ctx;
-    h->in_total = wanted_count;
-    un_status status = count_wanted(h, first, wanted);
-    if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h, any);
+    if (h) {
+        h->ctx = ctx;
+        h->in_total = wanted_count;
+        status = count_wanted(h, first, wanted);
+    }
+    if (agree) status = un_ranks_agree(ctx, status);
+    if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h, agree, any);
     if (status == UN_OK) status = un_halo_reserve(h, UN_HALO_SIZE);
     if (status != UN_OK) {
         un_halo_destroy(h);
@@ -140,6 +137,26 @@ un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int
     }
     *halo = h;
     return UN_OK;
+}
+
+un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                         int64_t wanted_count, un_halo **halo)
+{
+    bool any;
+    return create(ctx, first, wanted, wanted_count, false, halo, &any);
+}
+
+un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                                int64_t wanted_count, un_halo **halo, bool *any)
+{
+    return create(ctx, first, wanted, wanted_count, false, halo, any);
+}
+
+un_status un_halo_create_agreed(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                                int64_t wanted_count, un_halo **halo)
+{
+    bool any;
+    return create(ctx, first, wanted, wanted_count, true, halo, &any);
 }
 
 /* ---- running it ---- */

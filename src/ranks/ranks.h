@@ -151,6 +151,9 @@ un_status un_halo_create(un_context *ctx, const int64_t *first, const int32_t *w
 /* The same, and whether any rank wants something. */
 un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int32_t *wanted,
                                 int64_t wanted_count, un_halo **halo, bool *any);
+/* The same, but a rank that has no memory fails it on all. */
+un_status un_halo_create_agreed(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                                int64_t wanted_count, un_halo **halo);
 void un_halo_destroy(un_halo *halo); /* NULL is fine */
 /* Copies the wanted elements into their places. size: at most UN_HALO_SIZE, or what was reserved.
  * NULL: does nothing. */

@@ -30,11 +30,17 @@ static int32_t list_leaf(const un_leaves *m, int32_t c, int32_t *near, float *le
     return count;
 }
 
+/* Over ranks: own leaves and those next to them. */
+static bool is_listed(const leaf_args *a, int64_t c)
+{
+    return a->used[c] && (!un_leaves_in_parts(a->m) || a->m->share->ring[c] <= 1);
+}
+
 static void count_near(void *arg, int64_t begin, int64_t end)
 {
     const leaf_args *a = arg;
     for (int64_t c = begin; c < end; c++)
-        a->first[c] = a->used[c] ? list_leaf(a->m, (int32_t)c, NULL, NULL) : 0;
+        a->first[c] = is_listed(a, c) ? list_leaf(a->m, (int32_t)c, NULL, NULL) : 0;
 }
 
 static void list_near(void *arg, int64_t begin, int64_t end)
@@ -42,7 +48,7 @@ static void list_near(void *arg, int64_t begin, int64_t end)
     const leaf_args *a = arg;
     for (int64_t c = begin; c < end; c++) {
         a->count[c] = 0;
-        if (!a->used[c]) continue;
+        if (!is_listed(a, c)) continue;
         int32_t first = a->first[c];
         a->count[c] = (uint8_t)list_leaf(a->m, (int32_t)c, a->near + first, a->length + first);
     }
@@ -58,19 +64,22 @@ un_status un_sizing_nodes_leaves(un_context *ctx, un_arena *arena, un_sizing_nod
                                .level = tree->level,
                                .cell = tree->edge,
                                .finest = tree->h,
+                               .leaves = un_leaves_in_parts(m) ? m : NULL,
                                .coarsest = un_octree_size(tree, 0)};
     UN_TRY(un_sizing_choose(ctx, arena, nodes, phi));
     leaf_args a = {.m = m, .used = nodes->used};
     a.first = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *a.first);
     a.count = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     if (!a.first || !a.count) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, m->count, 4096, count_near, &a);
+    if (nodes->leaves) memset(a.first, 0, (size_t)m->count * sizeof *a.first);
+    if (nodes->leaves) memset(a.count, 0, (size_t)m->count);
+    un_leaves_each(m, 4096, count_near, &a);
     a.first[m->count] = 0;
     int64_t total = un_parallel_scan(ctx, a.first, m->count + 1);
     a.near = un_arena_alloc(arena, (size_t)total + 1, sizeof *a.near);
     a.length = un_arena_alloc(arena, (size_t)total + 1, sizeof *a.length);
     if (!a.near || !a.length) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, m->count, 4096, list_near, &a);
+    un_leaves_each(m, 4096, list_near, &a);
     nodes->near_first = a.first;
     nodes->near_count = a.count;
     nodes->near = a.near;

@@ -178,20 +178,27 @@ static void settle(un_context *ctx, limit_args *a, int32_t *active, int32_t coun
     }
 }
 
+static bool has_fallen(limit_args *a, int32_t n)
+{
+    if (!(a->next[n] < a->now[n])) return false;
+    a->now[n] = a->next[n];
+    a->changed[n / BLOCK] = 1;
+    return true;
+}
+
 /* Ghosts get the sizes of their owners. *any: one has changed, on some rank. */
 static un_status hear(un_context *ctx, limit_args *a, int32_t block_count, bool *any)
 {
-    const un_tet_share *share = a->nodes->shared->share;
+    const un_leaves *leaves = a->nodes->leaves;
+    const un_tet_share *share = leaves ? NULL : a->nodes->shared->share;
     int64_t count = 0;
     UN_TRY(un_sizing_share(a->nodes, a->next));
     memset(a->changed, 0, (size_t)block_count);
-    for (int32_t k = 0; k < share->ghost_count; k++) {
-        int32_t n = share->ghost[k];
-        if (!(a->next[n] < a->now[n])) continue;
-        a->now[n] = a->next[n];
-        a->changed[n / BLOCK] = 1;
-        count++;
-    }
+    for (int32_t k = 0; share && k < share->ghost_count; k++)
+        count += has_fallen(a, share->ghost[k]);
+    for (int32_t k = 0; leaves && k < un_leaves_runs(leaves); k++)
+        for (int64_t n = un_leaves_run(leaves, k).begin; n < un_leaves_run(leaves, k).end; n++)
+            count += has_fallen(a, (int32_t)n);
     *any = un_ranks_total(ctx, count) > 0;
     return UN_OK;
 }
@@ -217,7 +224,7 @@ un_status un_sizing_limit(un_context *ctx, un_arena *arena, float *size,
     memcpy(a.now, size, node_count * sizeof *size);
     for (;;) {
         settle(ctx, &a, active, count, block_count);
-        if (!nodes->shared) return UN_OK;
+        if (!nodes->shared && !nodes->leaves) return UN_OK;
         UN_TRY(hear(ctx, &a, block_count, &any));
         if (!any) return UN_OK;
         count = find_active(&a, active, block_count);

@@ -117,7 +117,7 @@ un_status un_sizing_choose(un_context *ctx, un_arena *arena, un_sizing_nodes *no
 {
     choose_args a = {nodes, phi, un_arena_alloc(arena, (size_t)nodes->count + 1, 1)};
     if (!a.used) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, nodes->count, 2048, choose, &a);
+    un_sizing_each(ctx, nodes, 2048, choose, &a);
     nodes->used = a.used;
     return UN_OK;
 }
@@ -162,7 +162,7 @@ static un_status take_curvature(sizing_args *a, un_context *ctx, un_arena *arena
 {
     const un_sizing_nodes *nodes = a->nodes;
     a->phi = phi;
-    un_parallel_for(ctx, nodes->count, 2048, find_band, a);
+    un_sizing_each(ctx, nodes, 2048, find_band, a);
     un_status status = a->slopes->curvature(ctx, arena, a->kappa[0], nodes, phi, a->band);
     UN_TRY(un_sizing_agree(ctx, nodes, status));
     for (int i = 0; i < SMOOTHINGS; i++) {

@@ -51,23 +51,37 @@ typedef struct un_sizing_nodes {
     /* Over ranks: the mesh whose own nodes this rank finds sizes for. Fields are to be known at its
      * ghosts. Other nodes have no neighbours. NULL: all nodes are here. */
     const un_tets *shared;
+    /* The same for leaves: fields are to be known at all leaves that this rank knows; own leaves
+     * and those of the next ring have neighbours. */
+    const un_leaves *leaves;
 } un_sizing_nodes;
 
 /* The nodes that this rank finds sizes for. */
 static inline un_part un_sizing_own(const un_sizing_nodes *nodes)
 {
+    if (nodes->leaves) return un_leaves_own(nodes->leaves);
     return nodes->shared ? un_tets_own_nodes(nodes->shared) : (un_part){0, nodes->count};
+}
+/* A parallel loop over the nodes that this rank knows. */
+static inline void un_sizing_each(un_context *ctx, const un_sizing_nodes *nodes, int64_t grain,
+                                  un_parallel_body *body, void *arg)
+{
+    if (nodes->leaves)
+        un_leaves_each(nodes->leaves, grain, body, arg);
+    else
+        un_parallel_for(ctx, nodes->count, grain, body, arg);
 }
 /* Over ranks, all know of a failure before the next message. */
 static inline un_status un_sizing_agree(un_context *ctx, const un_sizing_nodes *nodes,
                                         un_status status)
 {
-    return nodes->shared ? un_ranks_agree(ctx, status) : status;
+    return nodes->shared || nodes->leaves ? un_ranks_agree(ctx, status) : status;
 }
 /* Values at ghosts, from their owners. */
 static inline un_status un_sizing_share(const un_sizing_nodes *nodes, float *value)
 {
     un_field field = {"value", value, NULL, sizeof *value};
+    if (nodes->leaves) un_leaves_spread(nodes->leaves, value, sizeof *value);
     return nodes->shared ? un_tets_share(nodes->shared, &field, 1) : UN_OK;
 }
 

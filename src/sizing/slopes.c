@@ -146,8 +146,8 @@ static un_status near_curvature(un_context *ctx, un_arena *arena, float *kappa,
     curve_args a = {nodes, phi, band, kappa, NULL};
     a.gradient = un_arena_alloc(arena, (size_t)nodes->count + 1, sizeof *a.gradient);
     if (!a.gradient) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, nodes->count, 1024, find_gradients, &a);
-    un_parallel_for(ctx, nodes->count, 1024, find_curvature, &a);
+    un_sizing_each(ctx, nodes, 1024, find_gradients, &a);
+    un_parallel_part(ctx, un_sizing_own(nodes), 1024, find_curvature, &a);
     return UN_OK;
 }
 
@@ -194,7 +194,7 @@ static un_status near_strain(un_context *ctx, un_arena *arena, float *length,
 {
     (void)arena;
     strain_args a = {nodes, flow, length};
-    un_parallel_for(ctx, nodes->count, 1024, find_strain, &a);
+    un_parallel_part(ctx, un_sizing_own(nodes), 1024, find_strain, &a);
     return UN_OK;
 }
 

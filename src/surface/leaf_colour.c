@@ -537,6 +537,81 @@ static void join_beside(joining *j, int32_t c)
  * times then, 7 times if all tell at once. */
 #define FRONT_WIDTH 1.0
 
+typedef struct redistancing {
+    double *depth, *found;
+    int32_t *front, *wait, waiting;
+    uint8_t *kept, *waits;
+} redistancing;
+
+/* The farthest distance that is told at once. */
+static double front_limit(const leaf_args *a, const redistancing *r)
+{
+    const un_leaves *m = a->m;
+    double least = INFINITY;
+    for (int32_t i = 0; i < r->waiting; i++) /* fmin is a call */
+        least = r->depth[r->wait[i]] < least ? r->depth[r->wait[i]] : least;
+    if (un_leaves_in_parts(m)) least = -un_ranks_max(m->share->ctx, -least);
+    return least + FRONT_WIDTH * m->tree->h;
+}
+
+/* A leaf's distance has changed. */
+static inline void changes(redistancing *r, int32_t c)
+{
+    if (!r->waits[c]) r->wait[r->waiting++] = c;
+    r->waits[c] = 1;
+}
+
+/* A rank solves for its own leaves, and hears of those around. */
+static void hear_of_others(const leaf_args *a, redistancing *r, double *before)
+{
+    const un_leaves *m = a->m;
+    un_part own = un_leaves_own(m);
+    un_leaves_spread(m, r->depth, sizeof *r->depth);
+    for (int32_t k = 0; k < un_leaves_runs(m); k++) {
+        un_part run = un_leaves_run(m, k);
+        for (int64_t c = run.begin; c < run.end; c++) {
+            if (c == own.begin) c = un_min64(own.end, run.end);
+            if (c == run.end || !(r->depth[c] < before[c])) continue;
+            before[c] = r->depth[c];
+            changes(r, (int32_t)c);
+        }
+    }
+}
+
+/* The leaves next to those that are told, and not told of yet. */
+static int32_t next_front(const leaf_args *a, redistancing *r, double limit)
+{
+    const un_leaves *m = a->m;
+    int32_t left = 0;
+    joining j = {m, r->depth, r->kept, r->front, 0};
+    for (int32_t i = 0; i < r->waiting; i++) {
+        int32_t c = r->wait[i];
+        if (r->depth[c] > limit) {
+            r->wait[left++] = c;
+            continue;
+        }
+        r->waits[c] = 0;
+        if (un_leaves_knows(m, c, 1)) join_beside(&j, c);
+    }
+    r->waiting = left;
+    return j.count;
+}
+
+/* Of several ranks in parts: own leaves of the front. */
+static int32_t keep_own(const un_leaves *m, redistancing *r, int32_t count)
+{
+    un_part own = un_leaves_own(m);
+    int32_t left = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t c = r->front[i];
+        if (c >= own.begin && c < own.end)
+            r->front[left++] = c;
+        else
+            r->kept[c] = 0;
+    }
+    return left;
+}
+
 /* Distances to the surface without a sign. A front of leaves next to those that have just changed
  * moves away from the surface: its leaves are solved for at once, from what was there before, so
  * that threads and their number make no difference. */
@@ -544,53 +619,49 @@ static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
 {
     const un_leaves *m = a->m;
     size_t n = (size_t)m->count + 1;
+    bool parts = un_leaves_in_parts(m);
     float *phi = a->def->phi;
-    double *depth = un_arena_alloc(arena, n, sizeof *depth);
-    double *found = un_arena_alloc(arena, n, sizeof *found);
-    int32_t *front = un_arena_alloc(arena, n, sizeof *front);
-    int32_t *wait = un_arena_alloc(arena, n, sizeof *wait), waiting = 0;
-    uint8_t *kept = un_arena_alloc(arena, n, 1), *waits = un_arena_alloc(arena, n, 1);
-    bool able = depth && found && front && wait && kept && waits;
+    redistancing r = {.depth = un_arena_alloc(arena, n, sizeof *r.depth),
+                      .found = un_arena_alloc(arena, n, sizeof *r.found),
+                      .front = un_arena_alloc(arena, n, sizeof *r.front),
+                      .wait = un_arena_alloc(arena, n, sizeof *r.wait),
+                      .kept = un_arena_alloc(arena, n, 1),
+                      .waits = un_arena_alloc(arena, n, 1)};
+    double *before = parts ? un_arena_alloc(arena, n, sizeof *before) : r.found;
+    bool able = r.depth && r.found && r.front && r.wait && r.kept && r.waits && before;
     UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
-    memcpy(kept, a->band, n - 1);
-    memcpy(waits, a->band, n - 1);
-    for (int32_t c = 0; c < m->count; c++) {
-        depth[c] = a->band[c] ? fabs((double)phi[c]) : (double)FAR;
-        if (a->band[c]) wait[waiting++] = c;
-    }
-    while (waiting > 0) {
-        double limit = INFINITY;
-        for (int32_t i = 0; i < waiting; i++)
-            limit = depth[wait[i]] < limit ? depth[wait[i]] : limit; /* fmin is a call */
-        limit += FRONT_WIDTH * m->tree->h;
-        int32_t left = 0;
-        joining j = {m, depth, kept, front, 0};
-        for (int32_t i = 0; i < waiting; i++) {
-            int32_t c = wait[i];
-            if (depth[c] > limit) {
-                wait[left++] = c;
-                continue;
-            }
-            waits[c] = 0;
-            join_beside(&j, c);
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++) {
+            r.kept[c] = r.waits[c] = a->band[c];
+            r.depth[c] = a->band[c] ? fabs((double)phi[c]) : (double)FAR;
+            if (parts) before[c] = r.depth[c];
+            if (a->band[c]) r.wait[r.waiting++] = (int32_t)c;
         }
-        waiting = left;
-        int32_t count = j.count;
-        front_args f = {a, depth, front, found};
-        un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
-        un_leaves_spread_list(m, count, found, sizeof *found);
+    for (;;) {
+        double limit = front_limit(a, &r);
+        if (limit == INFINITY) break;
+        int32_t count = next_front(a, &r, limit);
+        front_args f = {a, r.depth, r.front, r.found};
+        if (parts) {
+            count = keep_own(m, &r, count);
+            un_parallel_for(ctx, count, 512, solve_front, &f);
+        } else {
+            un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
+            un_leaves_spread_list(m, count, r.found, sizeof *r.found);
+        }
         for (int32_t i = 0; i < count; i++) {
-            int32_t c = front[i];
-            kept[c] = 0;
-            if (!(found[i] < depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
-            depth[c] = found[i];
-            if (!waits[c]) wait[waiting++] = c;
-            waits[c] = 1;
+            int32_t c = r.front[i];
+            r.kept[c] = 0;
+            if (!(r.found[i] < r.depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
+            r.depth[c] = r.found[i];
+            changes(&r, c);
         }
+        if (parts) hear_of_others(a, &r, before);
     }
-    for (int32_t c = 0; c < m->count; c++)
-        if (!a->band[c] && a->known[c] != UNKNOWN)
-            phi[c] = (float)(phi[c] < 0 ? -depth[c] : depth[c]);
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++)
+            if (!a->band[c] && a->known[c] != UNKNOWN)
+                phi[c] = (float)(phi[c] < 0 ? -r.depth[c] : r.depth[c]);
     return UN_OK;
 }
 
@@ -632,7 +703,7 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
         un_parallel_part(ctx, own, 1024, move_to_centres, &a);
         un_leaves_spread(m, def->phi, sizeof *def->phi);
     }
-    un_parallel_for(ctx, m->count, 8192, find_known, &a);
+    un_leaves_each(m, 8192, find_known, &a);
     for (a.pass = 1; a.pass <= EXTEND_PASSES; a.pass++) {
         memcpy(from, def->phi, bytes);
         un_parallel_part(ctx, own, 1024, extend, &a);
@@ -653,7 +724,7 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     un_parallel_part(ctx, own, 1024, straighten, &a);
     un_leaves_spread(m, def->phi, sizeof *def->phi);
     UN_TRY(redistance(ctx, &a, arena));
-    un_parallel_for(ctx, m->count, 4096, open_sides, &a);
+    un_leaves_each(m, 4096, open_sides, &a);
     return UN_OK;
 }
 
@@ -759,8 +830,10 @@ un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **th
     uint8_t *full = un_arena_alloc(arena, n, 1);
     bool able = first && second && full;
     UN_TRY(un_leaves_agree(def->leaves, able ? UN_OK : UN_ERROR_MEMORY));
-    for (int32_t c = 0; c < def->leaves->count; c++)
-        full[c] = def->phi[c] < 0 || !(def->walls->volume[c] > 0);
+    for (int32_t k = 0; k < un_leaves_runs(def->leaves); k++)
+        for (int64_t c = un_leaves_run(def->leaves, k).begin; c < un_leaves_run(def->leaves, k).end;
+             c++)
+            full[c] = def->phi[c] < 0 || !(def->walls->volume[c] > 0);
     thick_args a = {first, full, def};
     un_part own = un_leaves_own(def->leaves);
     un_parallel_part(ctx, own, 1024, find_core, &a);

@@ -68,9 +68,9 @@ un_status un_leaf_fit_begin(un_context *ctx, un_leaf_fit *fit)
     UN_ALLOC(ctx, fit->slope, count);
     UN_ALLOC(ctx, fit->distance, 2 * count);
     fit->bent = fit->distance + count;
-    un_parallel_for(ctx, fit->leaves->count, 1024, measure_shape, fit);
-    un_parallel_for(ctx, fit->leaves->count, 1024, measure_slope, fit);
-    un_parallel_for(ctx, fit->leaves->count, 1024, measure_bend, fit);
+    un_leaves_each(fit->leaves, 1024, measure_shape, fit);
+    un_leaves_each(fit->leaves, 1024, measure_slope, fit);
+    un_leaves_each(fit->leaves, 1024, measure_bend, fit);
     return UN_OK;
 }
 

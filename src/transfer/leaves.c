@@ -283,6 +283,65 @@ static void extend_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* What has been found for the list takes its place; the rest of the list stays. */
+static int32_t take_found(const extend_args *a, int32_t *list, int32_t count, int32_t layer)
+{
+    int32_t left = 0;
+    for (int32_t n = 0; n < count; n++) {
+        int32_t f = list[n];
+        if (!a->found[n]) {
+            list[left++] = f;
+            continue;
+        }
+        a->u[f] = a->value[0][n];
+        if (a->w) a->w[f] = a->value[1][n];
+        a->known[f] = (uint8_t)(layer + 2);
+        tell_leaves(a, f);
+    }
+    return left;
+}
+
+/* What is farther away is air. */
+static void clear_rest(const extend_args *a, const int32_t *list, int32_t count)
+{
+    for (int32_t n = 0; n < count; n++) {
+        a->u[list[n]] = 0;
+        if (a->w) a->w[list[n]] = 0;
+    }
+}
+
+/* A rank that knows some of the faces finds its own, and hears of the others. */
+static void extend_in_parts(un_context *ctx, extend_args *a, int32_t *list, int32_t count,
+                            int32_t *other, int32_t layers)
+{
+    const un_leaves *m = a->m;
+    un_part own = un_leaves_own_faces(m);
+    int32_t mine = 0, others = 0;
+    for (int32_t n = 0; n < count; n++) {
+        if (list[n] >= own.begin && list[n] < own.end)
+            list[mine++] = list[n];
+        else
+            other[others++] = list[n];
+    }
+    for (int32_t layer = 0; layer < layers; layer++) {
+        un_parallel_for(ctx, mine, 2048, extend_faces, a);
+        mine = take_found(a, list, mine, layer);
+        un_leaves_spread_faces(m, a->known, 1);
+        un_leaves_spread_faces(m, a->u, sizeof *a->u);
+        if (a->w) un_leaves_spread_faces(m, a->w, sizeof *a->w);
+        int32_t left = 0;
+        for (int32_t n = 0; n < others; n++) {
+            if (a->known[other[n]])
+                tell_leaves(a, other[n]);
+            else
+                other[left++] = other[n];
+        }
+        others = left;
+    }
+    clear_rest(a, list, mine);
+    clear_rest(a, other, others);
+}
+
 un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, double *u, double *w,
                                          uint8_t *known, const un_leaves *m, int32_t layers)
 {
@@ -293,40 +352,34 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
         a.value[k] = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof **a.value);
     a.beside = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     bool able = list && a.found && a.value[0] && a.value[1] && a.beside;
+    int32_t *other = list;
+    if (un_leaves_in_parts(m)) {
+        other = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof *other);
+        able = able && other;
+    }
     UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
     memset(a.beside, 0, (size_t)m->count);
     int32_t count = 0;
-    for (int32_t f = 0; f < m->face_count; f++) {
-        if (known[f])
-            tell_leaves(&a, f);
-        else
-            list[count++] = f;
-    }
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t f = un_leaves_face_run(m, k).begin; f < un_leaves_face_run(m, k).end; f++) {
+            if (known[f])
+                tell_leaves(&a, (int32_t)f);
+            else
+                list[count++] = (int32_t)f;
+        }
     a.list = list;
+    if (un_leaves_in_parts(m)) {
+        extend_in_parts(ctx, &a, list, count, other, layers);
+        return UN_OK;
+    }
     for (int32_t layer = 0; layer < layers; layer++) {
         un_parallel_part(ctx, un_leaves_list_own(m, count), 2048, extend_faces, &a);
         un_leaves_spread_list(m, count, a.found, 1);
         un_leaves_spread_list(m, count, a.value[0], sizeof **a.value);
         if (w) un_leaves_spread_list(m, count, a.value[1], sizeof **a.value);
-        int32_t left = 0;
-        for (int32_t n = 0; n < count; n++) {
-            int32_t f = list[n];
-            if (!a.found[n]) {
-                list[left++] = f;
-                continue;
-            }
-            u[f] = a.value[0][n];
-            if (w) w[f] = a.value[1][n];
-            known[f] = (uint8_t)(layer + 2);
-            tell_leaves(&a, f);
-        }
-        count = left;
+        count = take_found(&a, list, count, layer);
     }
-    /* what is farther away is air */
-    for (int32_t n = 0; n < count; n++) {
-        u[list[n]] = 0;
-        if (w) w[list[n]] = 0;
-    }
+    clear_rest(&a, list, count);
     return UN_OK;
 }
 
@@ -628,7 +681,9 @@ void un_transfer_reached_leaves(un_context *ctx, uint8_t *reached, const un_leav
                                 const un_tet_bins *bins)
 {
     reached_args a = {reached, leaves, bins->begin};
-    un_parallel_for(ctx, leaves->count, 4096, find_reached, &a);
+    (void)ctx;
+    if (un_leaves_in_parts(leaves)) memset(reached, 0, (size_t)leaves->count);
+    un_leaves_each(leaves, 4096, find_reached, &a);
 }
 
 /* ---- the fastest ---- */
