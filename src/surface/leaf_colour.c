@@ -12,18 +12,14 @@
  * the particles' positions and right about their volume.
  *
  * Leaves next to the surface keep this value; at all others phi is the distance found along the
- * leaves, by a front that moves away from the surface. [Hong09] sweeps, one leaf after the other.
- */
-#include "surface/surface.h"
+ * leaves (leaf_front.c). */
+#include "surface/leaf_front.h"
 
 /* As in colour.c: below this the kernel lies in a wall, and phi is extended. */
 #define NORMALIZER_MIN 0.5f
 /* A leaf in the air with more colour than this is no bubble if liquid is on all its sides: a gap
  * between particles. */
 #define BUBBLE_COLOUR 0.25f
-/* A distance that falls by less, in edges, has settled. A decision that noise may take either way:
- * at 1e-3 a step turned noise of 1e-16 into 2e-5 m. */
-#define DEPTH_NOISE 1e-9
 /* Leaves next to the surface stay on their side by so much, in edges. */
 #define STEADY_LEAST 1e-3
 /* What a leaf's own distance weighs: what others foretell is straight, and the surface may not be.
@@ -34,9 +30,6 @@
 #define STEEP_MOST 1.33
 /* What differences within the liquid or within the air weigh for that. */
 #define STEEP_BESIDE 1e-3
-/* Where there is no surface at all, m. */
-#define FAR 1e9f
-
 typedef struct leaf_args {
     const un_leaf_level_set *def;
     const un_leaves *m;
@@ -44,13 +37,12 @@ typedef struct leaf_args {
     const float *from;
     uint8_t *band; /* keeps its value */
     float *steep;  /* of the band; 0 elsewhere and where it is not known */
-    /* The pass that phi is known from: 0 by its own colour, then as it was extended; UNKNOWN deep
-     * in walls. */
+    /* The pass that phi is known from: 0 by its own colour, then as it was extended;
+     * UN_LEAF_UNKNOWN deep in walls. */
     uint8_t *known;
     uint8_t pass;
 } leaf_args;
 
-#define UNKNOWN 255
 /* Where two sides cut leaves, those in the corner are two away from any with a colour. */
 #define EXTEND_PASSES 2
 /* How far a slope foretells, in edges of its leaf: next to a large leaf there may be a small one at
@@ -183,10 +175,10 @@ static void find_known(void *arg, int64_t begin, int64_t end)
 {
     const leaf_args *a = arg;
     for (int64_t c = begin; c < end; c++)
-        a->known[c] = a->normalizer[c] > NORMALIZER_MIN ? 0 : UNKNOWN;
+        a->known[c] = a->normalizer[c] > NORMALIZER_MIN ? 0 : UN_LEAF_UNKNOWN;
 }
 
-/* Others may write this pass's number meanwhile, which counts as little as UNKNOWN. */
+/* Others may write this pass's number meanwhile, which counts as little as UN_LEAF_UNKNOWN. */
 static bool known_before(const leaf_args *a, int32_t c)
 {
     return __atomic_load_n(&a->known[c], __ATOMIC_RELAXED) < a->pass;
@@ -198,7 +190,7 @@ static void extend(void *arg, int64_t begin, int64_t end)
     const leaf_args *a = arg;
     const un_leaves *m = a->m;
     for (int64_t c = begin; c < end; c++) {
-        if (a->known[c] != UNKNOWN) continue;
+        if (a->known[c] != UN_LEAF_UNKNOWN) continue;
         const int32_t *near = un_leaf_near(m, c);
         double sum = 0, total = 0, level = 0, level_total = 0;
         for (int n = 0; n < m->near_count; n++) {
@@ -275,7 +267,7 @@ static un_vec3 normal_of(const leaf_args *a, int32_t c, double phi, const beyond
             double value = b->value[side + k], way = b->way[side + k];
             if (way == 0) continue;
             double weight = spline(value / (2 * way - h));
-            if (weight == 0) continue; /* it may be as far away as FAR */
+            if (weight == 0) continue; /* it may be as far away as UN_LEAF_FAR */
             total += weight * weight;
             sum += weight * weight * (k ? value - phi : phi - value) / way;
         }
@@ -338,7 +330,7 @@ static void find_steepness(void *arg, int64_t begin, int64_t end)
                 double value = b.value[side], way = b.way[side];
                 if (way == 0) continue;
                 double weight = spline(value / (2 * way - h));
-                if (weight == 0) continue; /* it may be as far away as FAR */
+                if (weight == 0) continue; /* it may be as far away as UN_LEAF_FAR */
                 weight = (value < 0) != (phi < 0) ? 1 : STEEP_BESIDE * weight * weight;
                 total += weight;
                 sum += weight * (side & 1 ? value - phi : phi - value) / way;
@@ -374,7 +366,7 @@ static void straighten(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- distance ---- */
+/* ---- all of it ---- */
 
 static void find_band(void *arg, int64_t begin, int64_t end)
 {
@@ -387,282 +379,12 @@ static void find_band(void *arg, int64_t begin, int64_t end)
             for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
                 int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
                 int32_t there = own == c ? m->face_other[face] : own;
-                band |=
-                    there >= 0 && a->known[there] != UNKNOWN && (a->def->phi[there] < 0) != liquid;
+                band |= there >= 0 && a->known[there] != UN_LEAF_UNKNOWN &&
+                        (a->def->phi[there] < 0) != liquid;
             }
         }
-        a->band[c] = band && a->known[c] != UNKNOWN;
+        a->band[c] = band && a->known[c] != UN_LEAF_UNKNOWN;
     }
-}
-
-/* The mean distance beyond a side, and how far the centres there are; false where the brick ends.
- */
-static bool depth_beyond(const leaf_args *a, int32_t c, int side, const double *depth,
-                         double *value, double *way)
-{
-    const un_leaves *m = a->m;
-    int32_t f = m->side[c][side], there = un_leaf_beyond(m, c, side);
-    if (there < 0) return false;
-    *way = 0.5 * (un_leaf_size(m, c) + un_leaf_size(m, there));
-    *value = depth[there];
-    if (f >= 0) return true;
-    int count = un_leaves_group_size(m);
-    double sum = 0;
-    for (int k = 0; k < count; k++) sum += depth[m->face_side[m->group[~f][k]] / 6];
-    *value = sum / count;
-    *way = 0.75 * un_leaf_size(m, c);
-    return true;
-}
-
-/* The nearer neighbour along each axis in leaves among their like, nearest first; returns how many
- * there are. All are one edge away. */
-static int nearest_equals(const un_leaves *m, int32_t c, const double *depth, double v[3])
-{
-    static const int step[3] = {1, 3, 9};
-    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
-    int count = 0;
-    for (int axis = 0; axis < m->dim; axis++) {
-        double below = depth[near[-step[axis]]], above = depth[near[step[axis]]];
-        double best = below < above ? below : above;
-        if (best >= (double)FAR) continue;
-        int k = count++;
-        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1];
-        v[k] = best;
-    }
-    return count;
-}
-
-/* The same anywhere; d: how far away each is. */
-static int nearest_of(const leaf_args *a, int32_t c, const double *depth, double v[3], double d[3])
-{
-    int count = 0;
-    for (int axis = 0; axis < a->m->dim; axis++) {
-        double best = INFINITY, way = 1;
-        for (int side = 2 * axis; side < 2 * axis + 2; side++) {
-            double value, distance;
-            if (!depth_beyond(a, c, side, depth, &value, &distance)) continue;
-            if (value < best) best = value, way = distance;
-        }
-        if (best >= (double)FAR) continue;
-        int k = count++;
-        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1], d[k] = d[k - 1];
-        v[k] = best, d[k] = way;
-    }
-    return count;
-}
-
-/* |grad phi| = 1 from the nearer neighbour along each axis: t with sum ((t - v_i) / d_i)^2 = 1 over
- * those below t. Distances are relative to the nearest, v_0. */
-static double solve_leaf(const leaf_args *a, int32_t c, const double *depth)
-{
-    double v[3], d[3], h = un_leaf_size(a->m, c);
-    bool even = a->m->even[c];
-    int count = even ? nearest_equals(a->m, c, depth, v) : nearest_of(a, c, depth, v, d);
-    if (count == 0) return INFINITY;
-    double t = even ? h : d[0], s0, s1 = 0, s2 = -1;
-    if (even) { /* all multiplied by h^2 */
-        s0 = 1;
-        s2 = -h * h;
-    } else {
-        s0 = 1 / (d[0] * d[0]);
-    }
-    for (int n = 1; n < count && t > v[n] - v[0]; n++) {
-        double way = v[n] - v[0], w = even ? 1 : 1 / (d[n] * d[n]);
-        s0 += w;
-        s1 += w * way;
-        s2 += w * way * way;
-        double root = s1 * s1 - s0 * s2;
-        if (root < 0) break;
-        t = (s1 + sqrt(root)) / s0;
-    }
-    return v[0] + t;
-}
-
-typedef struct front_args {
-    const leaf_args *a;
-    double *depth;       /* by leaf */
-    const int32_t *leaf; /* of the front */
-    double *found;       /* by place in the front */
-} front_args;
-
-static void solve_front(void *arg, int64_t begin, int64_t end)
-{
-    const front_args *f = arg;
-    for (int64_t n = begin; n < end; n++) f->found[n] = solve_leaf(f->a, f->leaf[n], f->depth);
-}
-
-/* The front while it is made; kept: by leaf, is its distance not to be found, or has it joined? */
-typedef struct joining {
-    const un_leaves *m;
-    const double *depth;
-    uint8_t *kept;
-    int32_t *front, count;
-} joining;
-
-static inline void join(joining *j, int32_t there)
-{
-    j->kept[there] = 1;
-    j->front[j->count++] = there;
-}
-
-/* The leaves at the sides of c that c may bring nearer to the surface join the front, once each. A
- * larger leaf sees the mean over the leaves beside it. */
-static void join_beside(joining *j, int32_t c)
-{
-    const un_leaves *m = j->m;
-    double depth = j->depth[c];
-    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
-    static const int step[6] = {-1, 1, -3, 3, -9, 9};
-    if (m->even[c]) {
-        for (int side = 0; side < 2 * m->dim; side++) {
-            int32_t there = near[step[side]];
-            if (!(j->kept[there] | (j->depth[there] <= depth))) join(j, there);
-        }
-        return;
-    }
-    for (int side = 0; side < 2 * m->dim; side++) {
-        int32_t f = m->side[c][side], there = near[step[side]];
-        if (there < 0) continue;
-        for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
-            if (f < 0) there = m->face_side[m->group[~f][k]] / 6;
-            if (j->kept[there]) continue;
-            if (j->depth[there] <= depth && m->tree->level[there] >= m->tree->level[c]) continue;
-            join(j, there);
-        }
-    }
-}
-
-/* Leaves whose distance has changed wait until those nearer to the surface have told theirs: all up
- * to this much farther than the nearest, in finest edges, tell at once. A leaf is solved for 3
- * times then, 7 times if all tell at once. */
-#define FRONT_WIDTH 1.0
-
-typedef struct redistancing {
-    double *depth, *found;
-    int32_t *front, *wait, waiting;
-    uint8_t *kept, *waits;
-} redistancing;
-
-/* The farthest distance that is told at once. */
-static double front_limit(const leaf_args *a, const redistancing *r)
-{
-    const un_leaves *m = a->m;
-    double least = INFINITY;
-    for (int32_t i = 0; i < r->waiting; i++) /* fmin is a call */
-        least = r->depth[r->wait[i]] < least ? r->depth[r->wait[i]] : least;
-    if (un_leaves_in_parts(m)) least = -un_ranks_max(m->share->ctx, -least);
-    return least + FRONT_WIDTH * m->tree->h;
-}
-
-/* A leaf's distance has changed. */
-static inline void changes(redistancing *r, int32_t c)
-{
-    if (!r->waits[c]) r->wait[r->waiting++] = c;
-    r->waits[c] = 1;
-}
-
-/* A rank solves for its own leaves, and hears of those around. */
-static void hear_of_others(const leaf_args *a, redistancing *r, double *before)
-{
-    const un_leaves *m = a->m;
-    un_part own = un_leaves_own(m);
-    un_leaves_spread(m, r->depth, sizeof *r->depth);
-    for (int32_t k = 0; k < un_leaves_runs(m); k++) {
-        un_part run = un_leaves_run(m, k);
-        for (int64_t c = run.begin; c < run.end; c++) {
-            if (c == own.begin) c = un_min64(own.end, run.end);
-            if (c == run.end || !(r->depth[c] < before[c])) continue;
-            before[c] = r->depth[c];
-            changes(r, (int32_t)c);
-        }
-    }
-}
-
-/* The leaves next to those that are told, and not told of yet. */
-static int32_t next_front(const leaf_args *a, redistancing *r, double limit)
-{
-    const un_leaves *m = a->m;
-    int32_t left = 0;
-    joining j = {m, r->depth, r->kept, r->front, 0};
-    for (int32_t i = 0; i < r->waiting; i++) {
-        int32_t c = r->wait[i];
-        if (r->depth[c] > limit) {
-            r->wait[left++] = c;
-            continue;
-        }
-        r->waits[c] = 0;
-        if (un_leaves_knows(m, c, 1)) join_beside(&j, c);
-    }
-    r->waiting = left;
-    return j.count;
-}
-
-/* Of several ranks in parts: own leaves of the front. */
-static int32_t keep_own(const un_leaves *m, redistancing *r, int32_t count)
-{
-    un_part own = un_leaves_own(m);
-    int32_t left = 0;
-    for (int32_t i = 0; i < count; i++) {
-        int32_t c = r->front[i];
-        if (c >= own.begin && c < own.end)
-            r->front[left++] = c;
-        else
-            r->kept[c] = 0;
-    }
-    return left;
-}
-
-/* Distances to the surface without a sign. A front of leaves next to those that have just changed
- * moves away from the surface: its leaves are solved for at once, from what was there before, so
- * that threads and their number make no difference. */
-static un_status redistance(un_context *ctx, leaf_args *a, un_arena *arena)
-{
-    const un_leaves *m = a->m;
-    size_t n = (size_t)m->count + 1;
-    bool parts = un_leaves_in_parts(m);
-    float *phi = a->def->phi;
-    redistancing r = {.depth = un_arena_alloc(arena, n, sizeof *r.depth),
-                      .found = un_arena_alloc(arena, n, sizeof *r.found),
-                      .front = un_arena_alloc(arena, n, sizeof *r.front),
-                      .wait = un_arena_alloc(arena, n, sizeof *r.wait),
-                      .kept = un_arena_alloc(arena, n, 1),
-                      .waits = un_arena_alloc(arena, n, 1)};
-    double *before = parts ? un_arena_alloc(arena, n, sizeof *before) : r.found;
-    bool able = r.depth && r.found && r.front && r.wait && r.kept && r.waits && before;
-    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
-    for (int32_t k = 0; k < un_leaves_runs(m); k++)
-        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++) {
-            r.kept[c] = r.waits[c] = a->band[c];
-            r.depth[c] = a->band[c] ? fabs((double)phi[c]) : (double)FAR;
-            if (parts) before[c] = r.depth[c];
-            if (a->band[c]) r.wait[r.waiting++] = (int32_t)c;
-        }
-    for (;;) {
-        double limit = front_limit(a, &r);
-        if (limit == INFINITY) break;
-        int32_t count = next_front(a, &r, limit);
-        front_args f = {a, r.depth, r.front, r.found};
-        if (parts) {
-            count = keep_own(m, &r, count);
-            un_parallel_for(ctx, count, 512, solve_front, &f);
-        } else {
-            un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
-            un_leaves_spread_list(m, count, r.found, sizeof *r.found);
-        }
-        for (int32_t i = 0; i < count; i++) {
-            int32_t c = r.front[i];
-            r.kept[c] = 0;
-            if (!(r.found[i] < r.depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
-            r.depth[c] = r.found[i];
-            changes(&r, c);
-        }
-        if (parts) hear_of_others(a, &r, before);
-    }
-    for (int32_t k = 0; k < un_leaves_runs(m); k++)
-        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++)
-            if (!a->band[c] && a->known[c] != UNKNOWN)
-                phi[c] = (float)(phi[c] < 0 ? -r.depth[c] : r.depth[c]);
-    return UN_OK;
 }
 
 /* Beyond open sides there is air: liquid that touches them is as deep as the side is near. */
@@ -723,7 +445,8 @@ un_status un_leaf_level_set_find(un_context *ctx, un_arena *arena, const un_leaf
     un_leaves_spread(m, a.steep, sizeof *a.steep);
     un_parallel_part(ctx, own, 1024, straighten, &a);
     un_leaves_spread(m, def->phi, sizeof *def->phi);
-    UN_TRY(redistance(ctx, &a, arena));
+    un_leaf_front front = {.leaves = m, .phi = def->phi, .band = a.band, .known = a.known};
+    UN_TRY(un_leaf_front_run(ctx, arena, &front));
     un_leaves_each(m, 4096, open_sides, &a);
     return UN_OK;
 }
@@ -769,82 +492,4 @@ double un_leaf_liquid_volume(un_context *ctx, const un_leaf_level_set *def, cons
     else
         un_parallel_sums(ctx, m->count, 1, volume_block, &v, &sum);
     return sum;
-}
-
-/* ---- where liquid is thick (thick.c) ---- */
-
-/* Leaves that a wall leaves open by less are not core by themselves: with a thin open layer under
- * it, a film of less than a cell would be, and a sheet would leave a plate with all of its noise.
- */
-#define CORE_OPEN 0.5
-
-typedef struct thick_args {
-    uint8_t *thick;
-    const uint8_t *from; /* for the core: 1 where there is liquid or nothing is open */
-    const un_leaf_level_set *def;
-} thick_args;
-
-/* Are the flags of all leaves around c other than this value? */
-static bool all_around(const un_leaves *m, int64_t c, const uint8_t *flag, uint8_t not )
-{
-    const int32_t *near = un_leaf_near(m, c);
-    const uint8_t *level = m->tree->level;
-    for (int n = 0; n < m->near_count; n++) {
-        int32_t first = near[n], last = first + 1;
-        if (first < 0) continue;
-        if (level[first] > level[c]) un_leaves_range(m, (int32_t)c, n, &first, &last);
-        for (int32_t k = first; k < last; k++)
-            if (flag[k] == not ) return false;
-    }
-    return true;
-}
-
-static void find_core(void *arg, int64_t begin, int64_t end)
-{
-    const thick_args *a = arg;
-    const un_leaves *m = a->def->leaves;
-    const float *phi = a->def->phi, *open = a->def->walls->volume;
-    for (int64_t c = begin; c < end; c++) {
-        bool core = phi[c] < 0 && open[c] >= (float)CORE_OPEN;
-        a->thick[c] = core && all_around(m, c, a->from, 0);
-    }
-}
-
-static void widen(void *arg, int64_t begin, int64_t end)
-{
-    const thick_args *a = arg;
-    const un_leaves *m = a->def->leaves;
-    for (int64_t c = begin; c < end; c++) {
-        bool thick = a->from[c];
-        if (!thick && a->def->phi[c] < (float)(1.49 * un_leaf_size(m, c)))
-            thick = !all_around(m, c, a->from, 1);
-        a->thick[c] = thick;
-    }
-}
-
-un_status un_surface_thick_leaves(un_context *ctx, un_arena *arena, uint8_t **thick,
-                                  const un_leaf_level_set *def)
-{
-    size_t n = (size_t)def->leaves->count + 1;
-    uint8_t *first = un_arena_alloc(arena, n, 1), *second = un_arena_alloc(arena, n, 1);
-    uint8_t *full = un_arena_alloc(arena, n, 1);
-    bool able = first && second && full;
-    UN_TRY(un_leaves_agree(def->leaves, able ? UN_OK : UN_ERROR_MEMORY));
-    for (int32_t k = 0; k < un_leaves_runs(def->leaves); k++)
-        for (int64_t c = un_leaves_run(def->leaves, k).begin; c < un_leaves_run(def->leaves, k).end;
-             c++)
-            full[c] = def->phi[c] < 0 || !(def->walls->volume[c] > 0);
-    thick_args a = {first, full, def};
-    un_part own = un_leaves_own(def->leaves);
-    un_parallel_part(ctx, own, 1024, find_core, &a);
-    un_leaves_spread(def->leaves, a.thick, 1);
-    for (int layer = 0; layer < 2; layer++) {
-        const uint8_t *last = a.thick;
-        a.thick = layer == 0 ? second : first;
-        a.from = last;
-        un_parallel_part(ctx, own, 1024, widen, &a);
-        un_leaves_spread(def->leaves, a.thick, 1);
-    }
-    *thick = a.thick;
-    return UN_OK;
 }

@@ -45,8 +45,8 @@ un_status un_surface_thick_grid(un_context *ctx, un_arena *arena, uint8_t **thic
 un_status un_surface_thick_tets(un_context *ctx, un_arena *arena, uint8_t **thick, const float *phi,
                                 const un_tets *mesh, const un_tet_walls *walls);
 
-/* The same at the centres of an octree's leaves (leaf_colour.c). phi: a distance everywhere,
- * huge where there is no surface; extended into walls. */
+/* The same at the centres of an octree's leaves (leaf_colour.c, leaf_front.c). phi: a distance
+ * everywhere, huge where there is no surface; extended into walls. */
 typedef struct un_leaf_level_set {
     float *phi;    /* set */
     float *colour; /* from un_transfer_to_leaves; set to what it is in open space */

@@ -1,0 +1,274 @@
+/* Distances from the surface at the centres of an octree's leaves, by a front that moves along the
+ * leaves, away from those next to the surface; solved for by all threads at once. [Hong09] sweeps,
+ * one leaf after the other. Good for depth, 0.04 of an edge off in the mean, not for curvature. */
+#include "surface/leaf_front.h"
+
+/* A distance that falls by less, in edges, has settled. A decision that noise may take either way:
+ * at 1e-3 a step turned noise of 1e-16 into 2e-5 m. */
+#define DEPTH_NOISE 1e-9
+/* The mean distance beyond a side, and how far the centres there are; false where the brick ends.
+ */
+static bool depth_beyond(const un_leaves *m, int32_t c, int side, const double *depth,
+                         double *value, double *way)
+{
+    int32_t f = m->side[c][side], there = un_leaf_beyond(m, c, side);
+    if (there < 0) return false;
+    *way = 0.5 * (un_leaf_size(m, c) + un_leaf_size(m, there));
+    *value = depth[there];
+    if (f >= 0) return true;
+    int count = un_leaves_group_size(m);
+    double sum = 0;
+    for (int k = 0; k < count; k++) sum += depth[m->face_side[m->group[~f][k]] / 6];
+    *value = sum / count;
+    *way = 0.75 * un_leaf_size(m, c);
+    return true;
+}
+
+/* The nearer neighbour along each axis in leaves among their like, nearest first; returns how many
+ * there are. All are one edge away. */
+static int nearest_equals(const un_leaves *m, int32_t c, const double *depth, double v[3])
+{
+    static const int step[3] = {1, 3, 9};
+    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
+    int count = 0;
+    for (int axis = 0; axis < m->dim; axis++) {
+        double below = depth[near[-step[axis]]], above = depth[near[step[axis]]];
+        double best = below < above ? below : above;
+        if (best >= (double)UN_LEAF_FAR) continue;
+        int k = count++;
+        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1];
+        v[k] = best;
+    }
+    return count;
+}
+
+/* The same anywhere; d: how far away each is. */
+static int nearest_of(const un_leaves *m, int32_t c, const double *depth, double v[3], double d[3])
+{
+    int count = 0;
+    for (int axis = 0; axis < m->dim; axis++) {
+        double best = INFINITY, way = 1;
+        for (int side = 2 * axis; side < 2 * axis + 2; side++) {
+            double value, distance;
+            if (!depth_beyond(m, c, side, depth, &value, &distance)) continue;
+            if (value < best) best = value, way = distance;
+        }
+        if (best >= (double)UN_LEAF_FAR) continue;
+        int k = count++;
+        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1], d[k] = d[k - 1];
+        v[k] = best, d[k] = way;
+    }
+    return count;
+}
+
+/* |grad phi| = 1 from the nearer neighbour along each axis: t with sum ((t - v_i) / d_i)^2 = 1 over
+ * those below t. Distances are relative to the nearest, v_0. */
+static double solve_leaf(const un_leaves *m, int32_t c, const double *depth)
+{
+    double v[3], d[3], h = un_leaf_size(m, c);
+    bool even = m->even[c];
+    int count = even ? nearest_equals(m, c, depth, v) : nearest_of(m, c, depth, v, d);
+    if (count == 0) return INFINITY;
+    double t = even ? h : d[0], s0, s1 = 0, s2 = -1;
+    if (even) { /* all multiplied by h^2 */
+        s0 = 1;
+        s2 = -h * h;
+    } else {
+        s0 = 1 / (d[0] * d[0]);
+    }
+    for (int n = 1; n < count && t > v[n] - v[0]; n++) {
+        double way = v[n] - v[0], w = even ? 1 : 1 / (d[n] * d[n]);
+        s0 += w;
+        s1 += w * way;
+        s2 += w * way * way;
+        double root = s1 * s1 - s0 * s2;
+        if (root < 0) break;
+        t = (s1 + sqrt(root)) / s0;
+    }
+    return v[0] + t;
+}
+
+typedef struct front_args {
+    const un_leaves *m;
+    double *depth;       /* by leaf */
+    const int32_t *leaf; /* of the front */
+    double *found;       /* by place in the front */
+} front_args;
+
+static void solve_front(void *arg, int64_t begin, int64_t end)
+{
+    const front_args *f = arg;
+    for (int64_t n = begin; n < end; n++) f->found[n] = solve_leaf(f->m, f->leaf[n], f->depth);
+}
+
+/* The front while it is made; kept: by leaf, is its distance not to be found, or has it joined? */
+typedef struct joining {
+    const un_leaves *m;
+    const double *depth;
+    uint8_t *kept;
+    int32_t *front, count;
+} joining;
+
+static inline void join(joining *j, int32_t there)
+{
+    j->kept[there] = 1;
+    j->front[j->count++] = there;
+}
+
+/* The leaves at the sides of c that c may bring nearer to the surface join the front, once each. A
+ * larger leaf sees the mean over the leaves beside it. */
+static void join_beside(joining *j, int32_t c)
+{
+    const un_leaves *m = j->m;
+    double depth = j->depth[c];
+    const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
+    static const int step[6] = {-1, 1, -3, 3, -9, 9};
+    if (m->even[c]) {
+        for (int side = 0; side < 2 * m->dim; side++) {
+            int32_t there = near[step[side]];
+            if (!(j->kept[there] | (j->depth[there] <= depth))) join(j, there);
+        }
+        return;
+    }
+    for (int side = 0; side < 2 * m->dim; side++) {
+        int32_t f = m->side[c][side], there = near[step[side]];
+        if (there < 0) continue;
+        for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
+            if (f < 0) there = m->face_side[m->group[~f][k]] / 6;
+            if (j->kept[there]) continue;
+            if (j->depth[there] <= depth && m->tree->level[there] >= m->tree->level[c]) continue;
+            join(j, there);
+        }
+    }
+}
+
+/* Leaves whose distance has changed wait until those nearer to the surface have told theirs: all up
+ * to this much farther than the nearest, in finest edges, tell at once. A leaf is solved for 3
+ * times then, 7 times if all tell at once. */
+#define FRONT_WIDTH 1.0
+
+typedef struct redistancing {
+    double *depth, *found;
+    int32_t *front, *wait, waiting;
+    uint8_t *kept, *waits;
+} redistancing;
+
+/* The farthest distance that is told at once. */
+static double front_limit(const un_leaves *m, const redistancing *r)
+{
+    double least = INFINITY;
+    for (int32_t i = 0; i < r->waiting; i++) /* fmin is a call */
+        least = r->depth[r->wait[i]] < least ? r->depth[r->wait[i]] : least;
+    if (un_leaves_in_parts(m)) least = -un_ranks_max(m->share->ctx, -least);
+    return least + FRONT_WIDTH * m->tree->h;
+}
+
+/* A leaf's distance has changed. */
+static inline void changes(redistancing *r, int32_t c)
+{
+    if (!r->waits[c]) r->wait[r->waiting++] = c;
+    r->waits[c] = 1;
+}
+
+/* A rank solves for its own leaves, and hears of those around. */
+static void hear_of_others(const un_leaves *m, redistancing *r, double *before)
+{
+    un_part own = un_leaves_own(m);
+    un_leaves_spread(m, r->depth, sizeof *r->depth);
+    for (int32_t k = 0; k < un_leaves_runs(m); k++) {
+        un_part run = un_leaves_run(m, k);
+        for (int64_t c = run.begin; c < run.end; c++) {
+            if (c == own.begin) c = un_min64(own.end, run.end);
+            if (c == run.end || !(r->depth[c] < before[c])) continue;
+            before[c] = r->depth[c];
+            changes(r, (int32_t)c);
+        }
+    }
+}
+
+/* The leaves next to those that are told, and not told of yet. */
+static int32_t next_front(const un_leaves *m, redistancing *r, double limit)
+{
+    int32_t left = 0;
+    joining j = {m, r->depth, r->kept, r->front, 0};
+    for (int32_t i = 0; i < r->waiting; i++) {
+        int32_t c = r->wait[i];
+        if (r->depth[c] > limit) {
+            r->wait[left++] = c;
+            continue;
+        }
+        r->waits[c] = 0;
+        if (un_leaves_knows(m, c, 1)) join_beside(&j, c);
+    }
+    r->waiting = left;
+    return j.count;
+}
+
+/* Of several ranks in parts: own leaves of the front. */
+static int32_t keep_own(const un_leaves *m, redistancing *r, int32_t count)
+{
+    un_part own = un_leaves_own(m);
+    int32_t left = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t c = r->front[i];
+        if (c >= own.begin && c < own.end)
+            r->front[left++] = c;
+        else
+            r->kept[c] = 0;
+    }
+    return left;
+}
+
+/* Distances are found without a sign. A front of leaves next to those that have just changed
+ * moves away from the surface: its leaves are solved for at once, from what was there before, so
+ * that threads and their number make no difference. */
+un_status un_leaf_front_run(un_context *ctx, un_arena *arena, const un_leaf_front *def)
+{
+    const un_leaves *m = def->leaves;
+    const uint8_t *band = def->band;
+    size_t n = (size_t)m->count + 1;
+    bool parts = un_leaves_in_parts(m);
+    float *phi = def->phi;
+    redistancing r = {.depth = un_arena_alloc(arena, n, sizeof *r.depth),
+                      .found = un_arena_alloc(arena, n, sizeof *r.found),
+                      .front = un_arena_alloc(arena, n, sizeof *r.front),
+                      .wait = un_arena_alloc(arena, n, sizeof *r.wait),
+                      .kept = un_arena_alloc(arena, n, 1),
+                      .waits = un_arena_alloc(arena, n, 1)};
+    double *before = parts ? un_arena_alloc(arena, n, sizeof *before) : r.found;
+    bool able = r.depth && r.found && r.front && r.wait && r.kept && r.waits && before;
+    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++) {
+            r.kept[c] = r.waits[c] = band[c];
+            r.depth[c] = band[c] ? fabs((double)phi[c]) : (double)UN_LEAF_FAR;
+            if (parts) before[c] = r.depth[c];
+            if (band[c]) r.wait[r.waiting++] = (int32_t)c;
+        }
+    for (;;) {
+        double limit = front_limit(m, &r);
+        if (limit == INFINITY) break;
+        int32_t count = next_front(m, &r, limit);
+        front_args f = {m, r.depth, r.front, r.found};
+        if (parts) {
+            count = keep_own(m, &r, count);
+            un_parallel_for(ctx, count, 512, solve_front, &f);
+        } else {
+            un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
+            un_leaves_spread_list(m, count, r.found, sizeof *r.found);
+        }
+        for (int32_t i = 0; i < count; i++) {
+            int32_t c = r.front[i];
+            r.kept[c] = 0;
+            if (!(r.found[i] < r.depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
+            r.depth[c] = r.found[i];
+            changes(&r, c);
+        }
+        if (parts) hear_of_others(m, &r, before);
+    }
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++)
+            if (!band[c] && def->known[c] != UN_LEAF_UNKNOWN)
+                phi[c] = (float)(phi[c] < 0 ? -r.depth[c] : r.depth[c]);
+    return UN_OK;
+}
