@@ -86,7 +86,7 @@ bench:
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 	@python3 bench/dam.py build/undine $(BENCH)
-	@python3 bench/particle.py build/undine --cells 64 --bound 2
+	@python3 bench/particle.py build/undine --cells 64 --repeat 5 --bound 2
 
 bench-parts:
 	@tools/packages.sh core test
