@@ -23,9 +23,10 @@
  *
  * N is half the mean of the face's corners and half that of both leaves' centres; where the leaves
  * differ in size, or one is missing, that of the corners. The mass of a face is that of the liquid
- * in the halves of its leaves. Nodes that stick to walls have their velocity; where the wall is a
- * body that the liquid moves, the body feels their stress but not their share of the mass, which is
- * little where stress is strong (r near 0) as well as where it is weak (W near 0). */
+ * in the halves of its leaves; what leaves outside the liquid hold of it counts with those beside.
+ * Nodes that stick to walls have their velocity; where the wall is a body that the liquid moves,
+ * the body feels their stress but not their share of the mass, which is little where stress is
+ * strong (r near 0) as well as where it is weak (W near 0). */
 #include "viscosity/fit.h"
 
 /* Leaves up to this far outside the liquid, in edges, have faces that may follow it. */
@@ -39,7 +40,8 @@ typedef struct args {
     const un_viscosity *v;
     const un_viscous_leaves *step;
     un_viscous_fit fit;
-    float *mass;      /* at leaves, kg */
+    float *mass;      /* of the liquid in leaves, kg */
+    float *moved;     /* the same, of leaves that are liquid */
     uint8_t *axis;    /* at faces */
     int32_t *cursor;  /* by node */
     un_vec3 *u;       /* at nodes */
@@ -179,11 +181,46 @@ static void weigh_leaves(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The leaves at the sides of a leaf that are liquid, or that are not but hold some. */
+static int list_beside(const args *s, int32_t c, bool liquid, int32_t beside[24])
+{
+    const un_leaves *m = s->step->leaves;
+    int count = 0;
+    for (int side = 0; side < 6; side++) {
+        int32_t f = m->side[c][side];
+        for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
+            int32_t face = f < 0 ? m->group[~f][k] : f, own = m->face_side[face] / 6;
+            int32_t there = own == c ? m->face_other[face] : own;
+            if (there < 0 || (s->step->phi[there] < 0) != liquid) continue;
+            if (liquid || s->mass[there] > 0) beside[count++] = there;
+        }
+    }
+    return count;
+}
+
+/* What a leaf outside the liquid holds goes to the liquid ones at its sides, whose faces move:
+ * stress acts in it, and must not find less inertia than there is. */
+static void hand_over(void *arg, int64_t begin, int64_t end)
+{
+    const args *s = arg;
+    int32_t beside[24], takers[24];
+    for (int64_t c = begin; c < end; c++) {
+        double sum = 0;
+        if (s->step->phi[c] < 0) {
+            sum = (double)s->mass[c];
+            int count = list_beside(s, (int32_t)c, false, beside);
+            for (int k = 0; k < count; k++)
+                sum += (double)s->mass[beside[k]] / list_beside(s, beside[k], true, takers);
+        }
+        s->moved[c] = (float)sum;
+    }
+}
+
 static double half_mass(const args *s, int32_t c, int side)
 {
     const un_leaves *m = s->step->leaves;
     if (c < 0) return 0;
-    return 0.5 * (double)s->mass[c] / (m->side[c][side] < 0 ? un_leaves_group_size(m) : 1);
+    return 0.5 * (double)s->moved[c] / (m->side[c][side] < 0 ? un_leaves_group_size(m) : 1);
 }
 
 /* The share of its own velocity that a face keeps. */
@@ -474,6 +511,7 @@ un_status un_viscosity_step_leaves(un_viscosity *v, un_arena *arena, un_viscous_
               .step = step,
               .u = u_node,
               .mass = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *s.mass),
+              .moved = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *s.moved),
               .axis = un_arena_alloc(arena, faces, 1),
               .cursor = un_arena_alloc(arena, nodes, sizeof *s.cursor),
               .reached = un_arena_alloc(arena, nodes, 1),
@@ -485,11 +523,12 @@ un_status un_viscosity_step_leaves(un_viscosity *v, un_arena *arena, un_viscous_
     s.fit.node = un_arena_alloc(arena, faces, sizeof *s.fit.node);
     s.fit.mass = un_arena_alloc(arena, faces, sizeof *s.fit.mass);
     s.fit.first = un_arena_alloc(arena, nodes, sizeof *s.fit.first);
-    if (!s.mass || !s.axis || !s.cursor || !s.reached || !s.told || !s.beside || !s.beyond ||
-        !s.fit.node || !s.fit.mass || !s.fit.first)
+    if (!s.mass || !s.moved || !s.axis || !s.cursor || !s.reached || !s.told || !s.beside ||
+        !s.beyond || !s.fit.node || !s.fit.mass || !s.fit.first)
         return UN_ERROR_MEMORY;
     un_parallel_for(ctx, m->face_count, 1024, find_nodes, &s);
     un_parallel_for(ctx, m->count, 1024, weigh_leaves, &s);
+    un_parallel_for(ctx, m->count, 1024, hand_over, &s);
     un_parallel_for(ctx, step->solve.mesh->node_count, 1024, find_reached, &s);
     un_parallel_for(ctx, m->face_count, 4096, weigh_faces, &s);
     UN_TRY(list_faces(&s, arena));

@@ -142,7 +142,7 @@ static void edges_shed_no_drops(void **state)
     world_run(&w, 0.25);
     if (getenv("VERBOSE")) printf("%d fly\n", count_flying(&w));
     assert_true(w.method->particles(w.state)->count > 3000);
-    check_below(count_flying(&w), 5);
+    check_below(count_flying(&w), 2);
     check_below(fabs(w.step.volume_error), 0.05);
     world_end(&w);
 }
