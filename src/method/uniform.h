@@ -20,7 +20,7 @@ typedef struct un_thick_grid {
     double *p;      /* at cells, Pa; NULL unless any is viscous */
 } un_thick_grid;
 
-/* On several ranks (uniform_slabs.c, uniform_ranks.c). */
+/* On several ranks (uniform_slabs.c, uniform_ranks.c and others). */
 typedef struct un_uniform_ranks {
     un_slabs *slabs;      /* NULL: one rank */
     int32_t (*takers)[3]; /* by layer of cells: the rank of its particles, and those with copies */
@@ -158,7 +158,36 @@ void un_uniform_keep_own(un_uniform *s, int32_t first);
 /* Room for as many; keeps those that are there. */
 un_status un_uniform_need_ids(un_uniform *s, int64_t count);
 
-/* ---- particles from ranks to ranks (uniform_ranks.c) ---- */
+/* ---- particles on their way (uniform_send.c) ---- */
+
+/* What is sent of one: place, velocity, volume, flags, fall, id; density and viscosity. */
+#define UN_UNIFORM_SENT_BYTES (6 * 8 + 4 + 1 + 1 + 4)
+#define UN_UNIFORM_SENT_MATTER_BYTES (4 + 4)
+/* Sends all that a particle has, with its id, and puts what arrives after those that are in `to`,
+ * which has room for it. */
+un_status un_uniform_send(un_exchange *e, un_particles *to, uint32_t *to_id,
+                          const un_particles *from, const uint32_t *id);
+/* A list of which particle goes where, from the arena. */
+typedef struct un_uniform_list {
+    int32_t *index, *to;
+    int64_t count;
+} un_uniform_list;
+un_status un_uniform_begin_list(un_uniform *s, un_uniform_list *list, int64_t most);
+static inline void un_uniform_add_to_list(un_uniform_list *l, int32_t index, int32_t to)
+{
+    if (to < 0) return;
+    l->index[l->count] = index;
+    l->to[l->count++] = to;
+}
+/* What arrives goes to ranks.arrived. */
+un_status un_uniform_send_list(un_uniform *s, const un_uniform_list *list, const uint32_t *id);
+/* Every rank gets the particles listed in `index`, in the order of ids. */
+un_status un_uniform_send_to_all(un_uniform *s, const int32_t *index, int64_t count);
+/* The order of ids, from the arena; NULL: they ascend. */
+un_status un_uniform_find_id_order(un_uniform *s, const uint32_t *id, int64_t count,
+                                   int32_t **order);
+
+/* ---- sorting and copies of others' particles (uniform_ranks.c) ---- */
 
 void un_uniform_ranks_free(un_uniform *s);
 /* Own particles in the order of the curve, from the arena, and their ids. */
@@ -175,18 +204,14 @@ un_status un_uniform_ranks_sum(void *state, int32_t width, un_parallel_values *v
                                double *sums);
 un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick);
 un_status un_uniform_ranks_reach(un_uniform *s, double dt);
-un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
-un_status un_uniform_ranks_remove(un_uniform *s);
-un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first);
 /* Layers that liquid has passed in this step, by velocities of the grid or of particles; 0 on one
  * rank. */
 int32_t un_uniform_ranks_stray(const un_uniform *s);
-/* Those that are gone have become the grid's, those from `first` on are new; sorted. */
+/* uniform_sheets.c */
+un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def);
+/* uniform_sources.c. Those that are gone have become the grid's, those from `first` on are new;
+ * sorted. */
 un_status un_uniform_ranks_carry(un_uniform *s, int32_t first, const un_bins_gone *gone);
-/* Lists own particles in order, for windows of all ranks'. */
-un_status un_uniform_ranks_list_shown(un_uniform *s);
-/* All particles to rank 0, in order, into ranks.whole. */
-un_status un_uniform_ranks_gather(un_uniform *s);
 
 /* ---- the whole on rank 0 (uniform_whole.c) ---- */
 

@@ -9,120 +9,10 @@
  * Each particle has its number among all particles of all ranks in that order, its id. From
  * sorting to the transfer it follows from the place in the bins; then ids are listed, until the
  * next sort, which goes by cell and, within a cell, by id. Sums over particles are made in the
- * order of ids too: for them the particles are dealt to the ranks in equal ranges of ids.
- *
- * The level set of an emitter's surroundings decides what becomes of new particles. Every rank
- * emits all of them and keeps its own; so where there are emitters every rank has the whole level
- * set.
- *
- * Thin particles go to all ranks, each of which evens its own. */
+ * order of ids too: for them the particles are dealt to the ranks in equal ranges of ids. */
 #include "method/uniform.h"
 
-/* ---- particles from ranks to ranks ---- */
-
-/* Places, velocities, volume, flags, fall, id; density and viscosity. */
-#define PARTICLE_BYTES (6 * 8 + 4 + 1 + 1 + 4)
-#define MATTER_BYTES (4 + 4)
-
-/* Sends all that a particle has, with its id, and puts what arrives after those that are in `to`,
- * which has room for it. */
-static un_status send_particles(un_exchange *e, un_particles *to, uint32_t *to_id,
-                                const un_particles *from, const uint32_t *id)
-{
-    int32_t field_count = 10, at = to->count;
-    un_field fields[12] = {{"volume", from->volume, to->volume + at, sizeof *to->volume},
-                           {"flags", from->flags, to->flags + at, 1},
-                           {"fall", from->fall, to->fall + at, 1},
-                           {"id", id, to_id + at, sizeof *id}};
-    static const char *const names[6] = {"x", "y", "z", "vx", "vy", "vz"};
-    for (int a = 0; a < 3; a++) {
-        fields[4 + a] = (un_field){names[a], from->x[a], to->x[a] + at, sizeof(double)};
-        fields[7 + a] = (un_field){names[3 + a], from->v[a], to->v[a] + at, sizeof(double)};
-    }
-    if (from->mixed) {
-        fields[field_count++] =
-            (un_field){"density", from->density, to->density + at, sizeof(float)};
-        fields[field_count++] =
-            (un_field){"viscosity", from->viscosity, to->viscosity + at, sizeof(float)};
-    }
-    UN_TRY(un_exchange_run(e, fields, field_count));
-    to->count += (int32_t)un_exchange_count(e);
-    to->lead = from->lead;
-    return UN_OK;
-}
-
-static un_status need_arrived(un_uniform *s, int64_t count)
-{
-    un_context *ctx = s->core.ctx;
-    un_uniform_ranks *r = &s->ranks;
-    r->arrived.count = 0;
-    UN_TRY(un_particles_reserve(ctx, &r->arrived, un_max64(count, 1)));
-    return un_array_need(ctx, (void **)&r->arrived_id, &r->arrived_room, (size_t)count + 1,
-                         sizeof *r->arrived_id);
-}
-
-/* The order of ids, from the arena; NULL: they ascend. */
-static un_status find_id_order(un_uniform *s, const uint32_t *id, int64_t count, int32_t **order)
-{
-    bool sorted = true;
-    int32_t bits = 1;
-    *order = NULL;
-    for (int64_t i = 1; i < count && sorted; i++) sorted = id[i - 1] < id[i];
-    if (sorted) return UN_OK;
-    *order = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof **order);
-    if (!*order) return UN_ERROR_MEMORY;
-    while (bits < 32 && s->ranks.id_end >> bits) bits++;
-    return un_parallel_sort(s->core.ctx, &s->core.arena, *order, id, count, bits);
-}
-
-/* Puts what arrived into the order of ids. */
-static un_status order_by_id(un_uniform *s)
-{
-    un_uniform_ranks *r = &s->ranks;
-    un_particles *p = &r->arrived;
-    int32_t *order;
-    UN_TRY(find_id_order(s, r->arrived_id, p->count, &order));
-    if (!order) return UN_OK;
-    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *id);
-    if (!id) return UN_ERROR_MEMORY;
-    un_particles_reorder(s->core.ctx, p, order);
-    memcpy(id, r->arrived_id, (size_t)p->count * sizeof *id);
-    for (int32_t i = 0; i < p->count; i++) r->arrived_id[i] = id[order[i]];
-    return UN_OK;
-}
-
-/* A list of which particle goes where, from the arena. */
-typedef struct list {
-    int32_t *index, *to;
-    int64_t count;
-} list;
-
-static un_status begin_list(un_uniform *s, list *l, int64_t most)
-{
-    *l = (list){0};
-    l->index = un_arena_alloc(&s->core.arena, (size_t)most + 1, sizeof *l->index);
-    l->to = un_arena_alloc(&s->core.arena, (size_t)most + 1, sizeof *l->to);
-    return l->index && l->to ? UN_OK : UN_ERROR_MEMORY;
-}
-
-static void add_to_list(list *l, int32_t index, int32_t to)
-{
-    if (to < 0) return;
-    l->index[l->count] = index;
-    l->to[l->count++] = to;
-}
-
-/* What arrives goes to ranks.arrived. */
-static un_status send_list(un_uniform *s, const list *l, const uint32_t *id)
-{
-    un_uniform_ranks *r = &s->ranks;
-    un_exchange *e = NULL;
-    UN_TRY(un_exchange_create_copies(s->core.ctx, l->index, l->to, l->count, &e));
-    un_status status = need_arrived(s, un_exchange_count(e));
-    if (status == UN_OK) status = send_particles(e, &r->arrived, r->arrived_id, &s->particles, id);
-    un_exchange_destroy(e);
-    return status;
-}
+/* ---- what a rank holds ---- */
 
 void un_uniform_ranks_free(un_uniform *s)
 {
@@ -197,7 +87,7 @@ static void for_layers(const un_uniform *s, un_part layers, each_particle *call,
 
 /* The plan to bring copies up to date: who has which, and where they lie here. */
 typedef struct halo_plan {
-    list l;
+    un_uniform_list l;
     const un_uniform *s;
     un_uniform_ranks *r;
     int32_t me;
@@ -214,7 +104,8 @@ static void list_taker(void *arg, int32_t q, const int32_t takers[3])
 {
     halo_plan *h = arg;
     for (int n = 1; n < 3; n++)
-        if (takers[n] >= 0 && takes(h->s, q, takers[n])) add_to_list(&h->l, q, takers[n]);
+        if (takers[n] >= 0 && takes(h->s, q, takers[n]))
+            un_uniform_add_to_list(&h->l, q, takers[n]);
 }
 static void add_slot(void *arg, int32_t q, const int32_t takers[3])
 {
@@ -234,7 +125,7 @@ static un_status plan_halo(un_uniform *s)
         edges.end = low.end; /* most of a slab is in between */
     for_layers(s, edges, count_one, &h);
     if (edges.end < own.end) for_layers(s, high, count_one, &h);
-    UN_TRY(begin_list(s, &h.l, h.count));
+    UN_TRY(un_uniform_begin_list(s, &h.l, h.count));
     for_layers(s, edges, list_taker, &h);
     if (edges.end < own.end) for_layers(s, high, list_taker, &h);
     h.count = 0;
@@ -253,7 +144,7 @@ static un_status plan_halo(un_uniform *s)
 }
 
 /* Sends what is listed; what arrives comes after those that are here. */
-static un_status take_in(un_uniform *s, const list *l)
+static un_status take_in(un_uniform *s, const un_uniform_list *l)
 {
     un_context *ctx = s->core.ctx;
     un_particles *p = &s->particles;
@@ -262,7 +153,7 @@ static un_status take_in(un_uniform *s, const list *l)
     int64_t count = p->count + un_exchange_count(e);
     un_status status = un_particles_reserve(ctx, p, un_max64(count, 1));
     if (status == UN_OK) status = un_uniform_need_ids(s, count);
-    if (status == UN_OK) status = send_particles(e, p, s->ranks.id, p, s->ranks.id);
+    if (status == UN_OK) status = un_uniform_send(e, p, s->ranks.id, p, s->ranks.id);
     un_exchange_destroy(e);
     return status;
 }
@@ -327,7 +218,7 @@ static int32_t next_leaving(const uint8_t *leaves, int32_t q, int32_t count)
 }
 
 /* The list of what goes to other ranks, and of what is gone from here. */
-static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
+static un_status list_leaving(un_uniform *s, un_uniform_list *l, un_bins_gone *gone)
 {
     const un_particles *p = &s->particles;
     int32_t me = un_rank(s->core.ctx), count = 0, *list_gone;
@@ -341,21 +232,22 @@ static un_status list_leaving(un_uniform *s, list *l, un_bins_gone *gone)
         count++;
         gone->count += a.leaves[q] == IS_GONE;
     }
-    UN_TRY(begin_list(s, l, 3 * (int64_t)count));
+    UN_TRY(un_uniform_begin_list(s, l, 3 * (int64_t)count));
     gone->list = list_gone =
         un_arena_alloc(&s->core.arena, (size_t)gone->count + 1, sizeof *list_gone);
     if (!list_gone) return UN_ERROR_MEMORY;
     for (int32_t q = 0; (q = next_leaving(a.leaves, q, p->count)) < p->count; q++) {
         const int32_t *takers = s->ranks.takers[un_uniform_layer_of(s, p, q)];
-        if (takers[0] != me) add_to_list(l, q, takers[0]);
+        if (takers[0] != me) un_uniform_add_to_list(l, q, takers[0]);
         for (int n = 1; n < 3; n++)
             if (takers[n] >= 0 && takers[n] != me && takes(s, q, takers[n]))
-                add_to_list(l, q, takers[n]);
+                un_uniform_add_to_list(l, q, takers[n]);
         if (takers[0] != me) moved++;
         if (a.leaves[q] == IS_GONE) *list_gone++ = q;
     }
     s->ranks.portion.migrated = moved;
-    s->ranks.portion.migrated_bytes = moved * (PARTICLE_BYTES + (p->mixed ? MATTER_BYTES : 0));
+    s->ranks.portion.migrated_bytes =
+        moved * (UN_UNIFORM_SENT_BYTES + (p->mixed ? UN_UNIFORM_SENT_MATTER_BYTES : 0));
     s->ranks.portion.copies = l->count - moved;
     return UN_OK;
 }
@@ -364,7 +256,7 @@ un_status un_uniform_ranks_sort(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
     un_bins_gone gone;
-    list l;
+    un_uniform_list l;
     UN_TRY(un_uniform_recut(s));
     UN_TRY(list_leaving(s, &l, &gone));
     UN_TRY(take_in(s, &l));
@@ -480,68 +372,6 @@ un_status un_uniform_ranks_drop(un_uniform *s)
     return UN_OK;
 }
 
-un_status un_uniform_ranks_list_shown(un_uniform *s)
-{
-    un_context *ctx = s->core.ctx;
-    un_uniform_ranks *r = &s->ranks;
-    int32_t *order, count;
-    UN_TRY(un_uniform_list_own(s, &order, &count));
-    UN_TRY(un_array_need(ctx, (void **)&r->shown_index, &r->shown_room, (size_t)count + 1,
-                         sizeof *order));
-    UN_TRY(un_array_need(ctx, (void **)&r->shown_id, &r->shown_id_room, (size_t)count + 1,
-                         sizeof *r->id));
-    memcpy(r->shown_index, order, (size_t)count * sizeof *order);
-    memcpy(r->shown_id, r->id, (size_t)count * sizeof *r->id);
-    r->shown = (un_listed){r->shown_id, r->shown_index, count};
-    un_arena_reset(&s->core.arena);
-    return UN_OK;
-}
-
-/* Puts what arrived on rank 0 into its place. */
-static void place_arrived(un_uniform_ranks *r)
-{
-    const un_particles *in = &r->arrived;
-    un_particles *to = &r->whole;
-    for (int32_t i = 0; i < in->count; i++) {
-        uint32_t q = r->arrived_id[i];
-        un_particle_set_position(to, q, un_particle_position(in, i));
-        un_particle_set_velocity(to, q, un_particle_velocity(in, i));
-        to->volume[q] = in->volume[i];
-        to->flags[q] = in->flags[i];
-        to->fall[q] = in->fall[i];
-        if (to->mixed) to->density[q] = in->density[i];
-        if (to->mixed) to->viscosity[q] = in->viscosity[i];
-    }
-}
-
-/* In rounds, so that rank 0 needs little room beside that of all particles. */
-#define ROUNDS 16
-
-un_status un_uniform_ranks_gather(un_uniform *s)
-{
-    un_context *ctx = s->core.ctx;
-    un_uniform_ranks *r = &s->ranks;
-    int32_t *order, count, next = 0;
-    UN_TRY(un_uniform_list_own(s, &order, &count));
-    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)s->particles.count + 1, sizeof *id);
-    if (!id) return UN_ERROR_MEMORY;
-    for (int32_t i = 0; i < count; i++) id[order[i]] = r->id[i];
-    if (un_rank(ctx) == 0) UN_TRY(un_particles_reserve(ctx, &r->whole, un_max64(r->total, 1)));
-    for (int64_t k = 1; k <= ROUNDS; k++) {
-        int32_t first = next;
-        list l;
-        while (next < count && r->id[next] < r->total * k / ROUNDS) next++;
-        UN_TRY(begin_list(s, &l, next - first));
-        for (int32_t i = first; i < next; i++) add_to_list(&l, order[i], 0);
-        UN_TRY(send_list(s, &l, id));
-        place_arrived(r);
-    }
-    if (un_rank(ctx) == 0) r->whole.count = (int32_t)r->total;
-    r->whole.lead = s->particles.lead;
-    un_arena_reset(&s->core.arena);
-    return UN_OK;
-}
-
 un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick)
 {
     const un_scene_def *def = s->core.def;
@@ -588,120 +418,6 @@ un_status un_uniform_ranks_reach(un_uniform *s, double dt)
     return un_grid_share(g, before, g->dim, 2);
 }
 
-/* Every rank gets the particles listed in `index`, in the order of ids. */
-static un_status send_to_all(un_uniform *s, const int32_t *index, int64_t count)
-{
-    list l;
-    int32_t ranks = un_rank_count(s->core.ctx);
-    UN_TRY(begin_list(s, &l, count * ranks));
-    for (int64_t i = 0; i < count; i++)
-        for (int32_t n = 0; n < ranks; n++) add_to_list(&l, index[i], n);
-    UN_TRY(send_list(s, &l, s->ranks.id));
-    return order_by_id(s);
-}
-
-/* Particles of sheets and threads in the order of ids, from the arena. */
-static un_status list_thin(un_uniform *s, int32_t **thin, int64_t *thin_count)
-{
-    const un_particles *p = &s->particles;
-    int64_t count = 0, at = 0;
-    int32_t *order;
-    for (int32_t q = 0; q < p->count; q++) count += (p->flags[q] & UN_PARTICLE_THIN) != 0;
-    int32_t *index = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *index);
-    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)count + 1, sizeof *id);
-    if (!index || !id) return UN_ERROR_MEMORY;
-    for (int32_t q = 0; q < p->count; q++)
-        if (p->flags[q] & UN_PARTICLE_THIN) {
-            index[at] = q;
-            id[at++] = s->ranks.id[q];
-        }
-    *thin = index;
-    *thin_count = count;
-    UN_TRY(find_id_order(s, id, count, &order));
-    if (!order) return UN_OK;
-    for (int64_t i = 0; i < count; i++) order[i] = index[order[i]];
-    *thin = order;
-    return UN_OK;
-}
-
-/* Marks those that arrived that are this rank's, `index`, in the order of ids. */
-static un_status mark_own(un_uniform *s, const int32_t *index, int64_t count, uint8_t **own)
-{
-    const un_uniform_ranks *r = &s->ranks;
-    int64_t at = 0;
-    *own = un_arena_alloc(&s->core.arena, (size_t)r->arrived.count + 1, 1);
-    if (!*own) return UN_ERROR_MEMORY;
-    for (int32_t i = 0; i < r->arrived.count; i++) {
-        (*own)[i] = at < count && r->id[index[at]] == r->arrived_id[i];
-        at += (*own)[i];
-    }
-    UN_ASSERT(at == count);
-    return UN_OK;
-}
-
-un_status un_uniform_ranks_even_sheets(un_uniform *s, const un_sheets_def *def)
-{
-    un_uniform_ranks *r = &s->ranks;
-    un_particles *p = &s->particles;
-    un_sheets_def here = *def;
-    int32_t *index;
-    uint8_t *own;
-    int64_t count, at = 0;
-    UN_TRY(list_thin(s, &index, &count));
-    UN_TRY(send_to_all(s, index, count));
-    UN_TRY(mark_own(s, index, count, &own));
-    here.own = own;
-    if (count > 0)
-        UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &r->arrived, &here, NULL));
-    for (int32_t i = 0; i < r->arrived.count; i++) {
-        if (!own[i]) continue;
-        int32_t q = index[at++];
-        un_particle_set_position(p, q, un_particle_position(&r->arrived, i));
-        un_particle_set_velocity(p, q, un_particle_velocity(&r->arrived, i));
-        p->flags[q] = r->arrived.flags[i];
-        p->fall[q] = r->arrived.fall[i];
-    }
-    un_arena_reset(&s->core.arena);
-    return UN_OK;
-}
-
-/* ---- sources ---- */
-
-un_status un_uniform_ranks_remove(un_uniform *s)
-{
-    un_uniform_ranks *r = &s->ranks;
-    un_particles *p = &s->particles;
-    if (!un_sources_any(&s->core.sources)) return UN_OK;
-    uint8_t *keep = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1);
-    int32_t *index = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, sizeof *index);
-    int32_t gone = 0, kept = 0;
-    double removed = 0;
-    if (!keep || !index) return UN_ERROR_MEMORY;
-    un_particles_sort_out(&s->core.sources, keep, p, s->core.time);
-    for (int32_t q = 0; q < p->count; q++)
-        if (!keep[q]) index[gone++] = q;
-    UN_TRY(send_to_all(s, index, gone)); /* summed in the order of one rank */
-    for (int32_t i = 0; i < r->arrived.count; i++) removed += r->arrived.volume[i];
-    s->core.sources.ledger.out += removed;
-    for (int32_t q = 0; q < p->count; q++)
-        if (keep[q]) r->id[kept++] = r->id[q];
-    un_particles_filter(p, keep);
-    un_arena_reset(&s->core.arena);
-    return UN_OK;
-}
-
-/* The new ones, from `first` on, come after all others. */
-un_status un_uniform_ranks_adopt(un_uniform *s, int32_t first)
-{
-    un_uniform_ranks *r = &s->ranks;
-    int32_t count = s->particles.count - first;
-    UN_TRY(un_uniform_need_ids(s, s->particles.count));
-    for (int32_t i = 0; i < count; i++) r->id[first + i] = r->id_end + (uint32_t)i;
-    r->id_end += (uint32_t)count;
-    un_uniform_keep_own(s, first);
-    return UN_OK;
-}
-
 int32_t un_uniform_ranks_stray(const un_uniform *s)
 {
     const un_particles *p = &s->particles;
@@ -714,27 +430,4 @@ int32_t un_uniform_ranks_stray(const un_uniform *s)
         far = (int32_t)un_max64(far, un_max64(below, above));
     }
     return (int32_t)un_ranks_max(s->core.ctx, far);
-}
-
-/* As one rank numbers them: old ones, then new ones by rows of cells, of which a rank's follow
- * those of the ranks before it. */
-un_status un_uniform_ranks_carry(un_uniform *s, int32_t first, const un_bins_gone *gone)
-{
-    un_uniform_ranks *r = &s->ranks;
-    un_particles *p = &s->particles;
-    uint8_t *keep = un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1);
-    int32_t kept = 0;
-    if (!keep) return UN_ERROR_MEMORY;
-    un_range range = un_ranks_range(s->core.ctx, p->count - first);
-    UN_TRY(un_uniform_need_ids(s, p->count));
-    for (int32_t q = first; q < p->count; q++)
-        r->id[q] = r->id_end + (uint32_t)(range.begin + q - first);
-    r->id_end += (uint32_t)range.total;
-    memset(keep, 1, (size_t)p->count);
-    for (int32_t i = 0; i < gone->count; i++) keep[gone->list[i]] = 0;
-    for (int32_t q = 0; q < p->count; q++)
-        if (keep[q]) r->id[kept++] = r->id[q];
-    un_particles_filter(p, keep);
-    un_arena_reset(&s->core.arena);
-    return un_uniform_ranks_sort(s);
 }

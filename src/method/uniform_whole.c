@@ -2,6 +2,51 @@
  * one rank would. */
 #include "method/uniform.h"
 
+/* Puts what arrived on rank 0 into its place. */
+static void place_arrived(un_uniform_ranks *r)
+{
+    const un_particles *in = &r->arrived;
+    un_particles *to = &r->whole;
+    for (int32_t i = 0; i < in->count; i++) {
+        uint32_t q = r->arrived_id[i];
+        un_particle_set_position(to, q, un_particle_position(in, i));
+        un_particle_set_velocity(to, q, un_particle_velocity(in, i));
+        to->volume[q] = in->volume[i];
+        to->flags[q] = in->flags[i];
+        to->fall[q] = in->fall[i];
+        if (to->mixed) to->density[q] = in->density[i];
+        if (to->mixed) to->viscosity[q] = in->viscosity[i];
+    }
+}
+
+/* In rounds, so that rank 0 needs little room beside that of all particles. */
+#define ROUNDS 16
+
+static un_status gather_particles(un_uniform *s)
+{
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    int32_t *order, count, next = 0;
+    UN_TRY(un_uniform_list_own(s, &order, &count));
+    uint32_t *id = un_arena_alloc(&s->core.arena, (size_t)s->particles.count + 1, sizeof *id);
+    if (!id) return UN_ERROR_MEMORY;
+    for (int32_t i = 0; i < count; i++) id[order[i]] = r->id[i];
+    if (un_rank(ctx) == 0) UN_TRY(un_particles_reserve(ctx, &r->whole, un_max64(r->total, 1)));
+    for (int64_t k = 1; k <= ROUNDS; k++) {
+        int32_t first = next;
+        un_uniform_list l;
+        while (next < count && r->id[next] < r->total * k / ROUNDS) next++;
+        UN_TRY(un_uniform_begin_list(s, &l, next - first));
+        for (int32_t i = first; i < next; i++) un_uniform_add_to_list(&l, order[i], 0);
+        UN_TRY(un_uniform_send_list(s, &l, id));
+        place_arrived(r);
+    }
+    if (un_rank(ctx) == 0) r->whole.count = (int32_t)r->total;
+    r->whole.lead = s->particles.lead;
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
 static un_status gather_fields(un_uniform *s, unsigned what)
 {
     const un_pressure *pr = s->pressure;
@@ -28,17 +73,30 @@ un_status un_uniform_gather(void *state, unsigned what)
     if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
     what &= ~r->has;
     UN_TRY(gather_fields(s, what));
-    if (what & UN_SHOW_PARTICLES) UN_TRY(un_uniform_ranks_gather(s));
+    if (what & UN_SHOW_PARTICLES) UN_TRY(gather_particles(s));
     r->has |= what;
     return UN_OK;
 }
 
 /* ---- windows of all particles, and of cells ---- */
 
+/* Own particles in order. */
 static un_status list_shown(un_uniform *s)
 {
-    if (s->ranks.shown.id) return UN_OK;
-    return un_uniform_ranks_list_shown(s);
+    un_context *ctx = s->core.ctx;
+    un_uniform_ranks *r = &s->ranks;
+    int32_t *order, count;
+    if (r->shown.id) return UN_OK;
+    UN_TRY(un_uniform_list_own(s, &order, &count));
+    UN_TRY(un_array_need(ctx, (void **)&r->shown_index, &r->shown_room, (size_t)count + 1,
+                         sizeof *order));
+    UN_TRY(un_array_need(ctx, (void **)&r->shown_id, &r->shown_id_room, (size_t)count + 1,
+                         sizeof *r->id));
+    memcpy(r->shown_index, order, (size_t)count * sizeof *order);
+    memcpy(r->shown_id, r->id, (size_t)count * sizeof *r->id);
+    r->shown = (un_listed){r->shown_id, r->shown_index, count};
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
 }
 
 static bool window_of(const un_uniform *s, const void *array, size_t size, int64_t begin,
