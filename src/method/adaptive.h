@@ -155,14 +155,13 @@ bool un_adaptive_settle(un_adaptive *a, int32_t q, double phi, bool first_fillin
 /* After un_adaptive_begin: on several ranks the state is to be shared. Refuses what cannot be. */
 un_status un_adaptive_want_ranks(un_adaptive *a);
 void un_adaptive_ranks_free(un_adaptive *a);
-/* As un_adaptive_fill. */
-un_status un_adaptive_fill_ranks(un_adaptive *a);
+/* From here on this is one of several, if it was wanted; before un_adaptive_fill. */
+void un_adaptive_begin_share(un_adaptive *a);
 /* Over ranks, particles here are all this rank's, and follow those of the ranks before. */
 un_status un_adaptive_number(un_adaptive *a);
 /* The same after copies of others have gone. */
 un_status un_adaptive_unshare(un_adaptive *a);
-/* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
-un_status un_adaptive_share_out(un_adaptive *a);
+/* These do nothing on one rank. */
 un_status un_adaptive_share_mesh(un_adaptive *a);
 un_status un_adaptive_refresh_places(un_adaptive *a);
 /* Over ranks, all know of a failure before the next message. */
@@ -177,12 +176,10 @@ un_status un_adaptive_place_emitted_ranks(un_adaptive *a);
 un_status un_adaptive_settle_ranks(un_adaptive *a, const un_vec3 *was, const un_impulse *impulse,
                                    double kick);
 un_status un_adaptive_push_bodies_ranks(un_adaptive *a, const un_hit *hits);
-/* For checkpoints, on one rank too. */
-un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
-                                 double *values);
-un_status un_adaptive_save_particles(const un_adaptive *a, un_state *out);
-un_status un_adaptive_save_nodes(const un_adaptive *a, un_state *out, const char *name,
-                                 const double *values);
+/* Makes what has been put into sections from `first` on, this rank's part, that of all ranks. Does
+ * nothing on one rank. */
+void un_adaptive_fetch_particles(const un_adaptive *a, un_state *out, int32_t first);
+void un_adaptive_fetch_nodes(const un_adaptive *a, un_state *out, int32_t first);
 uint64_t un_adaptive_hash(const un_adaptive *a);
 /* The value of a probe, from what this rank has; and whether ranks find it together. */
 double un_adaptive_probe_here(const un_adaptive *a, const un_probe *which);
@@ -207,6 +204,10 @@ static inline un_adaptive *un_adaptive_shown(const void *state)
 un_status un_adaptive_save(const un_adaptive *a, un_state *out);
 /* Into one that has begun. */
 un_status un_adaptive_load(un_adaptive *a, const un_state *in);
+/* Entries of a method's table. */
+un_status un_adaptive_keep(void *state, un_state *out);
+un_status un_adaptive_sift(un_context *ctx, const un_scene *scene, un_state *in, un_reread *read,
+                           void *arg);
 
 /* ---- memory and the budget (adaptive_budget.c) ---- */
 

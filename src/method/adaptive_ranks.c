@@ -5,8 +5,9 @@
  * (particles/ranks.c). Calls are those of one rank; kernels know from the mesh and the particles
  * what is theirs. The curve is cut anew with every mesh, so work stays even.
  *
- * Every rank seeds the first particles of its part. A checkpoint is read by every rank and shared
- * out. What is shown is made by rank 0, from a state that it loads as from a checkpoint. */
+ * Every rank seeds the first particles of its part. Of a checkpoint it reads a range of the
+ * particles and of what is at nodes. Cells, and probes of force, are shown by rank 0, from a state
+ * that it loads as from a checkpoint. */
 #include "method/adaptive.h"
 
 #include <stdlib.h>
@@ -45,21 +46,14 @@ un_status un_adaptive_want_ranks(un_adaptive *a)
                      what, def->method, count));
 }
 
-/* From here on this is one of several. */
-static void begin_share(un_adaptive *a)
+void un_adaptive_begin_share(un_adaptive *a)
 {
     un_adaptive_ranks *r = &a->ranks;
     un_context *ctx = a->core.ctx;
+    if (!r->wanted) return;
     r->any = true;
     r->tree.ctx = r->tets.ctx = r->particles.ctx = ctx;
     a->markers.share = &r->particles;
-}
-
-un_status un_adaptive_share_out(un_adaptive *a)
-{
-    if (!a->ranks.wanted) return UN_OK;
-    begin_share(a);
-    return un_particle_share_out(&a->ranks.particles, &a->markers.particles);
 }
 
 /* ---- the first state ---- */
@@ -78,12 +72,6 @@ un_status un_adaptive_unshare(un_adaptive *a)
     return un_adaptive_number(a);
 }
 
-un_status un_adaptive_fill_ranks(un_adaptive *a)
-{
-    begin_share(a);
-    return un_adaptive_fill(a);
-}
-
 /* ---- the mesh ---- */
 
 un_status un_adaptive_share_mesh(un_adaptive *a)
@@ -92,26 +80,6 @@ un_status un_adaptive_share_mesh(un_adaptive *a)
     UN_TRY(un_tet_share_find(&a->ranks.tets, &a->core.arena, &a->mesh.tets, &a->ranks.tree));
     un_arena_reset(&a->core.arena);
     return UN_OK;
-}
-
-un_status un_adaptive_take_nodes(un_adaptive *a, const un_state *in, const char *name,
-                                 double *values)
-{
-    const un_tets *mesh = &a->mesh.tets;
-    const un_tet_share *s = mesh->share;
-    const un_section *section;
-    if (!s) return un_state_take(in, name, values, mesh->node_count, 8);
-    un_status status = un_state_array(in, name, 8, &section);
-    if (status == UN_OK && section->count != s->nodes.total)
-        status = un_fail(a->core.ctx, UN_ERROR_FILE,
-                         "the checkpoint has %lld numbers in %s, and the mesh has %lld nodes",
-                         (long long)section->count, name, (long long)s->nodes.total);
-    UN_TRY(un_ranks_agree(a->core.ctx, status));
-    memset(values, 0, (size_t)mesh->node_count * sizeof *values);
-    memcpy(values + s->node_begin, (const double *)un_section_data(section) + s->nodes.begin,
-           (size_t)(s->nodes.end - s->nodes.begin) * sizeof *values);
-    un_field field = {name, values, NULL, sizeof *values};
-    return un_tets_share(mesh, &field, 1);
 }
 
 /* ---- particles ---- */

@@ -78,27 +78,16 @@ static un_status fetch_nodes(void *arg, const un_section *section, int64_t begin
     return fetch(a, a->ranks.tets.nodes, section, begin, end, data);
 }
 
-un_status un_adaptive_save_particles(const un_adaptive *a, un_state *out)
+void un_adaptive_fetch_particles(const un_adaptive *a, un_state *out, int32_t first)
 {
-    const un_markers *m = &a->markers;
-    un_part own = un_markers_own(m);
-    un_particles mine = un_particles_part(&m->particles, own);
-    int32_t first = out->count;
-    UN_TRY(un_save_particles(out, &mine, m->flags_before + own.begin));
     if (a->ranks.any)
-        un_state_fetch_from(out, first, m->share->own.total, fetch_particles, (void *)a);
-    return UN_OK;
+        un_state_fetch_from(out, first, a->markers.share->own.total, fetch_particles, (void *)a);
 }
 
-un_status un_adaptive_save_nodes(const un_adaptive *a, un_state *out, const char *name,
-                                 const double *values)
+void un_adaptive_fetch_nodes(const un_adaptive *a, un_state *out, int32_t first)
 {
-    un_part own = un_tets_own_nodes(&a->mesh.tets);
-    int32_t first = out->count;
-    UN_TRY(un_state_add(out, name, values + own.begin, own.end - own.begin, 8));
     if (a->ranks.any)
         un_state_fetch_from(out, first, a->ranks.tets.nodes.total, fetch_nodes, (void *)a);
-    return UN_OK;
 }
 
 /* ---- a hash of all ---- */

@@ -125,6 +125,11 @@ un_status un_save_inflow(un_state *out, const un_inflow *inflow);
 un_status un_load_inflow(un_context *ctx, const un_state *in, un_inflow *inflow,
                          int64_t cell_count);
 
+/* un_method.sift where particles lie along the curve: a rank reads a range of them, and of the
+ * sections `shared`, which ends with NULL; ranges are even and follow those of the ranks before. */
+un_status un_sift_evenly(un_context *ctx, un_state *in, un_reread *read, void *arg,
+                         const char *const *shared);
+
 /* A hash that tells whether the data rebuilt from a checkpoint are the same as before; of an array
  * in pieces, or at once. */
 typedef struct un_hashing {

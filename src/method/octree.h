@@ -154,8 +154,7 @@ void un_octree_end(void *state);
 void un_octree_ranks_free(un_octree_flip *s);
 /* From here on this is one of several, if it is to be. */
 void un_octree_begin_share(un_octree_flip *s);
-/* All ranks have loaded all particles; each keeps some. Does nothing on one rank, nor do these. */
-un_status un_octree_share_out(un_octree_flip *s);
+/* These do nothing on one rank. */
 un_status un_octree_share_leaves(un_octree_flip *s);
 /* Does each rank build and know some of the leaves only? */
 bool un_octree_parts_leaves(const un_octree_flip *s);

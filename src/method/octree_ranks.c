@@ -36,13 +36,6 @@ void un_octree_begin_share(un_octree_flip *s)
     s->markers.share = &r->particles;
 }
 
-un_status un_octree_share_out(un_octree_flip *s)
-{
-    if (!s->ranks.wanted) return UN_OK;
-    un_octree_begin_share(s);
-    return un_particle_share_out(&s->ranks.particles, &s->markers.particles);
-}
-
 /* ---- parts of the step ---- */
 
 /* Where solids are, emitters, surface tension or viscosity, all ranks know all:

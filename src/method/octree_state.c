@@ -41,44 +41,12 @@ un_status un_octree_keep(void *state, un_state *out)
     return un_state_add_integer(out, "ranks.own", s->markers.particles.count);
 }
 
-/* ---- a rank's part of a checkpoint ---- */
-
-/* Particles lie along the curve: a rank reads a range of them, as un_particle_share_out gives it,
- * and all that is at leaves. */
-typedef struct sifting {
-    un_context *ctx;
-    un_part own;
-} sifting;
-
-static int64_t count_own(void *arg, const char *name, int64_t count, int32_t width)
-{
-    sifting *s = arg;
-    (void)width;
-    if (strncmp(name, "particles.", 10) != 0) return UN_SIEVE_ALL;
-    s->own = un_ranks_even(s->ctx, count);
-    return s->own.end - s->own.begin;
-}
-
-static int64_t keep_own(void *arg, const char *name, void *elements, int64_t first, int64_t count,
-                        int32_t width)
-{
-    const sifting *s = arg;
-    char *p = elements;
-    (void)name;
-    int64_t begin = un_max64(s->own.begin - first, 0), end = un_min64(s->own.end - first, count);
-    if (end <= begin) return 0;
-    memmove(p, p + begin * width, (size_t)((end - begin) * width));
-    return end - begin;
-}
-
 un_status un_octree_sift(un_context *ctx, const un_scene *scene, un_state *in, un_reread *read,
                          void *arg)
 {
-    sifting s = {.ctx = ctx};
-    un_sieve own = {&s, count_own, keep_own};
+    static const char *const shared[] = {NULL}; /* what is at leaves is read by all */
     (void)scene;
-    UN_TRY(read(arg, in, &own));
-    return un_state_add_integer(in, "ranks.own", s.own.end - s.own.begin);
+    return un_sift_evenly(ctx, in, read, arg, shared);
 }
 
 static un_status load_emitted(un_octree_flip *s, const un_state *in)
@@ -125,9 +93,8 @@ un_status un_octree_load(void *state, const un_state *in)
     un_octree_flip *s = state;
     un_status status = load_particles(s, in);
     UN_TRY(s->ranks.wanted ? un_ranks_agree(s->core.ctx, status) : status);
-    bool kept = un_state_find(in, "ranks.own") != NULL;
-    if (kept) un_octree_begin_share(s);
-    UN_TRY(kept ? un_octree_number_new(s) : un_octree_share_out(s));
+    un_octree_begin_share(s);
+    UN_TRY(un_octree_number_new(s));
     UN_TRY(un_octree_build_tree(s)); /* drops are known by their flags */
     UN_TRY(un_octree_build_leaves(s));
     status = un_state_take(in, "pressure", s->at.p, s->leaves.count, 8);
@@ -139,7 +106,7 @@ un_status un_octree_load(void *state, const un_state *in)
     UN_TRY(un_octree_level_set(s));
     UN_TRY(un_octree_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "rate_max", &s->rate_max));
-    if (kept && !un_state_find(in, "found.hash")) return UN_OK; /* by this run */
+    if (s->ranks.any && !un_state_find(in, "found.hash")) return UN_OK; /* kept by this run */
     UN_TRY(un_octree_gather_ranks(s, UN_SHOW_STATE));
     return un_load_hash(s->core.ctx, in, un_octree_hash(s));
 }

@@ -178,6 +178,48 @@ un_status un_core_load(un_core *c, const un_state *in)
     return load_sources(in, &c->sources);
 }
 
+/* ---- a rank's part of a checkpoint ---- */
+
+typedef struct sifting {
+    un_context *ctx;
+    const char *const *shared;
+    un_part own;       /* of the section that is read */
+    int64_t particles; /* of this rank */
+} sifting;
+
+static int64_t count_own(void *arg, const char *name, int64_t count, int32_t width)
+{
+    sifting *s = arg;
+    (void)width;
+    bool particles = strncmp(name, "particles.", 10) == 0, parted = particles;
+    for (int k = 0; s->shared[k]; k++) parted |= strcmp(name, s->shared[k]) == 0;
+    if (!parted) return UN_SIEVE_ALL;
+    s->own = un_ranks_even(s->ctx, count);
+    if (particles) s->particles = s->own.end - s->own.begin;
+    return s->own.end - s->own.begin;
+}
+
+static int64_t keep_own(void *arg, const char *name, void *elements, int64_t first, int64_t count,
+                        int32_t width)
+{
+    const sifting *s = arg;
+    char *p = elements;
+    (void)name;
+    int64_t begin = un_max64(s->own.begin - first, 0), end = un_min64(s->own.end - first, count);
+    if (end <= begin) return 0;
+    memmove(p, p + begin * width, (size_t)((end - begin) * width));
+    return end - begin;
+}
+
+un_status un_sift_evenly(un_context *ctx, un_state *in, un_reread *read, void *arg,
+                         const char *const *shared)
+{
+    sifting s = {.ctx = ctx, .shared = shared};
+    un_sieve own = {&s, count_own, keep_own};
+    UN_TRY(read(arg, in, &own));
+    return un_state_add_integer(in, "ranks.own", s.particles);
+}
+
 /* ---- the same? ---- */
 
 static uint64_t hash_word(uint64_t hash, const uint8_t *at)

@@ -310,7 +310,8 @@ static un_status begin(void *state, un_context *ctx, const un_scene *scene)
 static un_status fill(void *state)
 {
     un_adaptive *a = &((un_tet *)state)->a;
-    return a->ranks.wanted ? un_adaptive_fill_ranks(a) : un_adaptive_fill(a);
+    un_adaptive_begin_share(a);
+    return un_adaptive_fill(a);
 }
 
 static un_status load(void *state, const un_state *in)
@@ -351,4 +352,6 @@ const un_method un_method_tet = {.traits = {.name = "tet",
                                  .save = save,
                                  .gather = un_adaptive_gather_ranks,
                                  .stream = un_adaptive_stream,
+                                 .keep = un_adaptive_keep,
+                                 .sift = un_adaptive_sift,
                                  .portion = un_adaptive_portion};

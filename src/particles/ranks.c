@@ -43,21 +43,6 @@ static un_status need_ids(un_particle_share *s, int64_t count)
                             sizeof *s->id);
 }
 
-un_status un_particle_share_out(un_particle_share *s, un_particles *p)
-{
-    un_context *ctx = s->ctx;
-    int64_t total = p->count, ranks = un_rank_count(ctx), rank = un_rank(ctx);
-    int64_t begin = total * rank / ranks, end = total * (rank + 1) / ranks;
-    UN_TRY(un_ranks_agree(ctx, need_ids(s, end - begin)));
-    for (int64_t q = begin; q < end; q++) {
-        if (begin > 0) un_particle_copy(p, q - begin, q);
-        s->id[q - begin] = (uint32_t)q;
-    }
-    p->count = (int32_t)(end - begin);
-    s->id_total = total;
-    return un_ranks_agree(ctx, un_particles_trim(ctx, p));
-}
-
 /* ---- to their ranks ---- */
 
 typedef struct place_args {

@@ -43,8 +43,6 @@ static inline un_part un_particle_own(const un_particle_share *s, int64_t count)
 typedef struct un_markers un_markers;
 
 void un_particle_share_free(un_particle_share *share);
-/* All ranks have the same particles: each keeps a range of them. */
-un_status un_particle_share_out(un_particle_share *share, un_particles *particles);
 /* As un_markers_sort, where every rank has own particles only, numbered in share->id, wherever they
  * lie. Afterwards each has those in its own tets, and copies of those that its nodes and its
  * particles' corrections need. */

@@ -1,5 +1,5 @@
-/* A step of methods `uniform` and `octree` that goes wrong is repeated from before, on all ranks,
- * with shorter ones: every particle is then where it is on one rank. */
+/* A step that goes wrong is repeated from before, on all ranks, with shorter ones: every particle is
+ * then where it is on one rank. */
 #include "method/method.h"
 #include "output/scratch.h"
 #include "run/loop.h"
@@ -116,6 +116,7 @@ static void a_bad_step_is_repeated(void **state)
     if (un_ranks_count(group) == 4) skip(); /* 3 and 7 find what 4 do */
     check_method(&un_method_uniform);
     check_method(&un_method_octree);
+    check_method(&un_method_tet);
 }
 
 int main(void)

@@ -44,6 +44,17 @@ static void fill(pair *p, un_particles *to, un_context *ctx)
     }
 }
 
+/* Each rank keeps a range of what all have. */
+static void share_out(un_particle_share *s, un_particles *p)
+{
+    un_part own = un_ranks_even(s->ctx, p->count);
+    for (int64_t q = own.begin; q < own.end && own.begin > 0; q++)
+        un_particle_copy(p, q - own.begin, q);
+    p->count = (int32_t)(own.end - own.begin);
+    s->own = un_ranks_range(s->ctx, p->count);
+    check_ok(s->ctx, un_particle_share_number(s, p));
+}
+
 static void markers_init(markers_pair *m, pair *p)
 {
     un_context *ctx = p->s.ctx;
@@ -53,7 +64,7 @@ static void markers_init(markers_pair *m, pair *p)
     fill(p, &m->all.particles, p->alone);
     fill(p, &m->mine.particles, ctx);
     m->mine.share = &m->share;
-    check_ok(ctx, un_particle_share_out(&m->share, &m->mine.particles));
+    share_out(&m->share, &m->mine.particles);
 }
 
 static void markers_free(markers_pair *m, pair *p)
