@@ -34,10 +34,8 @@ un_status un_adaptive_want_ranks(un_adaptive *a)
     int32_t count = un_rank_count(ctx);
     a->ranks.wanted = count > 1;
     if (count == 1) return UN_OK;
-    bool drags = a->thick.any && a->core.bodies->free_count > 0;
-    const char *what = drags ? "solids that viscous liquid moves"
-                       : strcmp(def->solver.surface, "hulls") == 0 ? "solver.surface = \"hulls\""
-                                                                   : NULL;
+    const char *what =
+        strcmp(def->solver.surface, "hulls") == 0 ? "solver.surface = \"hulls\"" : NULL;
     if (!what) return UN_OK;
     return un_ranks_agree(
         ctx, un_fail(ctx, UN_ERROR_UNAVAILABLE,

@@ -12,7 +12,8 @@ typedef struct un_dragged {
     double length;        /* m: what spins are multiplied with */
     bool moves[6];        /* along axes and about them: not held */
     double change[6];     /* of its velocity, and of its spin times the length */
-    int32_t first, count; /* its nodes in a list of members */
+    int32_t first, count; /* its nodes in a list of members: this rank's */
+    bool any;             /* of nodes.c: some rank has such nodes */
 } un_dragged;
 
 typedef struct un_dragged_list {

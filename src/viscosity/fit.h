@@ -9,8 +9,8 @@
  * leaves. */
 enum { UN_FIT_NODES = 6 };
 
-/* What a node keeps of the liquid's mass around it, where faces have it all. It only says what nodes
- * do that nothing else holds: they follow those around them. */
+/* What a node keeps of the liquid's mass around it, where faces have it all. It only says what
+ * nodes do that nothing else holds: they follow those around them. */
 #define UN_FIT_FOLLOWS 1e-6
 
 struct un_viscous_fit {

@@ -338,6 +338,7 @@ static un_status begin_unknowns(un_stress_nodes *s, un_arena *arena)
     s->whole = un_arena_alloc(arena, (size_t)tets + 1, sizeof *s->whole);
     s->mass = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *s->mass);
     if (!s->stiff || !s->share || !s->whole || !s->mass) return UN_ERROR_MEMORY;
+    v->shared = s->mesh->share != NULL;
     UN_TRY(un_dragged_find(s, arena));
     NEED(v, v->index, 0, nodes + 2 * s->dragged_count);
     NEED(v, v->stress, 8, s->mesh->shape_count);
@@ -359,7 +360,7 @@ static un_status choose_unknowns(un_stress_nodes *s, un_arena *arena, un_viscous
     un_parallel_part(ctx, un_tets_own_nodes(s->mesh), 1024, weigh_nodes, s);
     UN_TRY(un_dragged_gather(s, arena));
     UN_TRY(un_viscous_share_unknowns(s));
-    UN_TRY(un_viscous_number(s, s->mesh->node_count + 2 * s->dragged_count));
+    UN_TRY(un_viscous_number(s));
     report->node_count = v->matrix.n;
     return UN_OK;
 }
@@ -405,8 +406,7 @@ static un_status assemble(un_stress_nodes *s, un_arena *arena)
     UN_TRY(start_rows(v));
     UN_TRY(un_tets_agree(s->mesh, need_entries(v)));
     un_parallel_part(v->ctx, own, grain, fill_rows, s);
-    un_dragged_fill(s);
-    return UN_OK;
+    return un_dragged_fill(s);
 }
 
 static un_status begin(un_stress_nodes *s, un_arena *arena, un_viscous_report *report)
@@ -447,7 +447,7 @@ static un_status solve_rounds(un_stress_nodes *s, un_arena *arena, un_viscous_re
     double least = SQUEEZED;
     int32_t rounds = ROUNDS_MAX;
     for (int32_t k = 0; k < s->dragged_count; k++)
-        if (s->dragged[k].count > 0) {
+        if (s->dragged[k].any) {
             least = SQUEEZED_DRAG;
             rounds = ROUNDS_MAX_DRAG;
         }

@@ -21,7 +21,8 @@ typedef struct un_stress_nodes {
     un_vec3 *slip;   /* at those: the liquid's velocity less the body's, before the solve */
     int32_t *beside; /* rows of nodes next to bodies */
     int32_t beside_count;
-    int32_t *next; /* of bodies' rows: where the next entry goes */
+    int32_t *next;       /* of bodies' rows: where the next entry goes */
+    un_dragged_own *own; /* equations of bodies, or what is added to them */
 } un_stress_nodes;
 
 /* Stress between corner i of a tet and its four corners, to be multiplied with s->stiff (nodes.c);
@@ -36,9 +37,26 @@ bool un_viscous_has_stress(const un_viscous_def *in, int32_t t);
 /* After unknowns are chosen at own nodes: ghosts get to know them, and what was done there. */
 un_status un_viscous_share_unknowns(un_stress_nodes *s);
 /* Numbers the rows; on one rank too. */
-un_status un_viscous_number(un_stress_nodes *s, int64_t places);
+un_status un_viscous_number(un_stress_nodes *s);
 /* Velocities at ghosts. */
 un_status un_viscous_share_velocities(const un_stress_nodes *s);
+/* Adds up numbers of all ranks. */
+void un_viscous_add(const un_stress_nodes *s, double *values, int64_t count);
+/* Sums over the nodes of all ranks, in the order of one: one rank after the other adds its own. */
+void un_viscous_begin_turn(const un_stress_nodes *s, void *values, size_t bytes);
+void un_viscous_end_turn(const un_stress_nodes *s, void *values, size_t bytes);
+/* Is this the rank that begins sums; that has the rows of bodies, which come last? On one rank,
+ * both. */
+static inline bool un_viscous_first(const un_stress_nodes *s)
+{
+    return !s->v->shared || un_rank(s->v->ctx) == 0;
+}
+static inline bool un_viscous_last(const un_stress_nodes *s)
+{
+    return !s->v->shared || un_rank(s->v->ctx) + 1 == un_rank_count(s->v->ctx);
+}
+/* Gives rows of bodies the transposes of couplings in rows beside them; on several ranks only. */
+un_status un_viscous_couple_bodies(un_stress_nodes *s);
 
 /* ---- bodies that the liquid moves (nodes_bodies.c) ---- */
 
@@ -60,22 +78,21 @@ static inline bool un_dragged_has(const un_stress_nodes *s, int32_t k, int64_t n
 }
 /* Before unknowns are chosen: which bodies there are. */
 un_status un_dragged_find(un_stress_nodes *s, un_arena *arena);
-/* After tets are weighed: their tets and nodes, and whether they are unknowns. */
+/* After tets are weighed: their tets and own nodes, and whether they are unknowns. */
 un_status un_dragged_gather(un_stress_nodes *s, un_arena *arena);
 /* Numbers of entries of the bodies' rows, after those of nodes; their rows, after those of nodes.
  */
 un_status un_dragged_count(un_stress_nodes *s, un_arena *arena);
-void un_dragged_fill(un_stress_nodes *s);
-/* After a solve: their change, and their nodes' velocities. */
+un_status un_dragged_fill(un_stress_nodes *s);
+/* After a solve: their change, and their own nodes' velocities. */
 void un_dragged_store(un_stress_nodes *s);
 /* The liquid's momentum at nodes that are solved for and at those that stick to bodies, before the
  * solve or after it. */
 un_vec3 un_dragged_momentum(const un_stress_nodes *s, bool before);
-/* What forces on nodes add to a row of body k (which: 0 velocity, 1 spin): sums force(arg, t, i)
- * over corners i of tets t that stick to it. */
+/* Adds to the bodies' rows what forces on nodes do: force(arg, t, i) at corners i of tets t that
+ * stick to them. */
 typedef un_vec3 un_corner_force(const void *arg, int32_t t, int i);
-un_vec3 un_dragged_sum(const un_stress_nodes *s, int32_t k, int which, un_corner_force *force,
-                       const void *arg);
+void un_dragged_push(const un_stress_nodes *s, un_corner_force *force, const void *arg);
 
 /* ---- volume (volume.c) ---- */
 

@@ -18,7 +18,8 @@ un_status un_dragged_find(un_stress_nodes *s, un_arena *arena)
     un_dragged_list list;
     if (!bodies || bodies->free_count == 0 || !s->in->walls || !s->in->walls->body) return UN_OK;
     s->slip = un_arena_alloc(arena, (size_t)s->mesh->node_count + 1, sizeof *s->slip);
-    if (!s->slip) return UN_ERROR_MEMORY;
+    s->own = un_arena_alloc(arena, (size_t)bodies->free_count, sizeof *s->own);
+    if (!s->slip || !s->own) return UN_ERROR_MEMORY;
     UN_TRY(un_dragged_find_free(&list, arena, bodies));
     s->dragged = list.at;
     s->dragged_count = list.count;
@@ -53,34 +54,47 @@ static bool is_dragged(const un_stress_nodes *s, int32_t k, int32_t n)
     return false;
 }
 
-un_status un_dragged_gather(un_stress_nodes *s, un_arena *arena)
+/* Lists own nodes that stick to bodies. */
+static un_status list_members(un_stress_nodes *s, un_arena *arena)
 {
-    int32_t nodes = s->mesh->node_count, count = 0;
-    if (s->dragged_count == 0) return UN_OK;
-    int32_t *body = un_arena_alloc(arena, (size_t)nodes + 1, sizeof *body);
+    int32_t count = 0;
+    un_part own = un_tets_own_nodes(s->mesh);
+    int32_t *body = un_arena_alloc(arena, (size_t)s->mesh->node_count + 1, sizeof *body);
     s->owner = un_arena_alloc(arena, (size_t)s->mesh->tet_count + 1, sizeof *s->owner);
     if (!body || !s->owner) return UN_ERROR_MEMORY;
     un_parallel_for(s->v->ctx, s->mesh->tet_count, 8192, find_owners, s);
-    for (int32_t n = 0; n < nodes; n++) {
+    for (int64_t n = own.begin; n < own.end; n++) {
         int32_t b = s->in->walls->body[n];
         body[n] = b >= 0 && s->in->walls->kind[n] == UN_WALL_STICKS ? s->number[b] : -1;
-        if (body[n] >= 0 && !is_dragged(s, body[n], n)) body[n] = -1;
+        if (body[n] >= 0 && !is_dragged(s, body[n], (int32_t)n)) body[n] = -1;
         if (body[n] >= 0) s->dragged[body[n]].count++;
     }
     for (int32_t k = 0; k < s->dragged_count; k++) {
-        un_dragged *d = &s->dragged[k];
-        d->first = count;
-        count += d->count;
-        for (int which = 0; which < 2; which++)
-            s->v->index[un_dragged_place(s, k, which)] = d->count > 0 ? 0 : -1;
-        d->count = 0;
+        s->dragged[k].first = count;
+        count += s->dragged[k].count;
+        s->dragged[k].count = 0;
     }
     s->member = un_arena_alloc(arena, (size_t)count + 1, sizeof *s->member);
     if (!s->member) return UN_ERROR_MEMORY;
-    for (int32_t n = 0; n < nodes; n++) {
+    for (int64_t n = own.begin; n < own.end; n++) {
         if (body[n] < 0) continue;
         un_dragged *d = &s->dragged[body[n]];
-        s->member[d->first + d->count++] = n;
+        s->member[d->first + d->count++] = (int32_t)n;
+    }
+    return UN_OK;
+}
+
+un_status un_dragged_gather(un_stress_nodes *s, un_arena *arena)
+{
+    if (s->dragged_count == 0) return UN_OK;
+    double *counts = un_arena_alloc(arena, (size_t)s->dragged_count, sizeof *counts);
+    UN_TRY(un_tets_agree(s->mesh, counts ? list_members(s, arena) : UN_ERROR_MEMORY));
+    for (int32_t k = 0; k < s->dragged_count; k++) counts[k] = s->dragged[k].count;
+    un_viscous_add(s, counts, s->dragged_count);
+    for (int32_t k = 0; k < s->dragged_count; k++) {
+        s->dragged[k].any = counts[k] > 0;
+        for (int which = 0; which < 2; which++)
+            s->v->index[un_dragged_place(s, k, which)] = counts[k] > 0 ? 0 : -1;
     }
     return UN_OK;
 }
@@ -115,24 +129,28 @@ static void flag_beside(void *arg, int64_t begin, int64_t end)
 un_status un_dragged_count(un_stress_nodes *s, un_arena *arena)
 {
     un_viscosity *v = s->v;
-    int32_t n = v->matrix.n, body[UN_ROW_MAX], *row = v->matrix.row + 1;
-    if (s->dragged_count == 0) return UN_OK;
+    int32_t n = v->matrix.n, bodies = s->dragged_count, body[UN_ROW_MAX];
+    un_part own = un_viscosity_rows(v);
+    if (bodies == 0) return UN_OK;
+    double *entries = un_arena_alloc(arena, (size_t)bodies, sizeof *entries);
     s->beside = un_arena_alloc(arena, (size_t)n + 1, sizeof *s->beside);
-    s->next = un_arena_alloc(arena, 2 * (size_t)s->dragged_count, sizeof *s->next);
-    if (!s->beside || !s->next) return UN_ERROR_MEMORY;
-    un_parallel_for(v->ctx, n, un_block_grain(n), flag_beside, s);
-    for (int32_t r = 0; r < n; r++) {
-        if (s->beside[r] == 0) continue;
+    s->next = un_arena_alloc(arena, 2 * (size_t)bodies, sizeof *s->next);
+    UN_TRY(un_tets_agree(s->mesh, entries && s->beside && s->next ? UN_OK : UN_ERROR_MEMORY));
+    memset(entries, 0, (size_t)bodies * sizeof *entries);
+    un_parallel_part(v->ctx, own, un_block_grain(n), flag_beside, s);
+    int32_t *beside = s->beside;
+    s->beside += own.begin; /* the list takes the place of the flags */
+    for (int32_t r = (int32_t)own.begin; r < own.end; r++) {
+        if (beside[r] == 0) continue;
         s->beside[s->beside_count++] = r;
         int count = find_beside(s, v->node[r], body);
-        for (int i = 0; i < count; i++)
-            for (int which = 0; which < 2; which++)
-                row[v->index[un_dragged_place(s, body[i], which)]]++;
+        for (int i = 0; i < count; i++) entries[body[i]]++;
     }
-    for (int32_t k = 0; k < s->dragged_count; k++)
+    un_viscous_add(s, entries, bodies);
+    for (int32_t k = 0; k < bodies && un_viscous_last(s); k++)
         for (int which = 0; which < 2; which++) {
             int32_t r = v->index[un_dragged_place(s, k, which)];
-            if (r >= 0) row[r] += 2;
+            if (r >= 0) v->matrix.row[r + 1] = (int32_t)entries[k] + 2;
         }
     return UN_OK;
 }
@@ -168,41 +186,69 @@ static void add_node(const un_stress_nodes *s, int32_t k, int32_t n, un_dragged_
     }
 }
 
-static void fill_body(un_stress_nodes *s, int32_t k)
-{
-    const un_dragged *d = &s->dragged[k];
-    un_dragged_own own;
-    int32_t row[2];
-    un_dragged_begin(&own, d, s->in->bodies);
-    for (int32_t i = 0; i < d->count; i++) add_node(s, k, s->member[d->first + i], &own);
-    for (int which = 0; which < 2; which++) row[which] = s->v->index[un_dragged_place(s, k, which)];
-    un_dragged_set_rows(s->v, d, row, &own);
-}
-
-static void fill_bodies(void *arg, int64_t begin, int64_t end)
+static void add_nodes(void *arg, int64_t begin, int64_t end)
 {
     un_stress_nodes *s = arg;
-    for (int64_t k = begin; k < end; k++)
-        if (s->dragged[k].count > 0) fill_body(s, (int32_t)k);
+    for (int64_t k = begin; k < end; k++) {
+        const un_dragged *d = &s->dragged[k];
+        if (d->any && un_viscous_first(s)) un_dragged_begin(&s->own[k], d, s->in->bodies);
+        for (int32_t i = 0; i < d->count; i++)
+            add_node(s, (int32_t)k, s->member[d->first + i], &s->own[k]);
+    }
 }
 
-void un_dragged_fill(un_stress_nodes *s)
+static void set_rows(un_stress_nodes *s)
 {
-    if (s->dragged_count == 0) return;
-    un_dragged_couple(s->v, s->mesh->node_count, s->dragged_count, s->beside, s->beside_count,
-                      s->next);
-    un_parallel_for(s->v->ctx, s->dragged_count, 1, fill_bodies, s);
+    for (int32_t k = 0; k < s->dragged_count; k++) {
+        int32_t row[2];
+        for (int which = 0; which < 2; which++)
+            row[which] = s->v->index[un_dragged_place(s, k, which)];
+        if (s->dragged[k].any) un_dragged_set_rows(s->v, &s->dragged[k], row, &s->own[k]);
+    }
+}
+
+un_status un_dragged_fill(un_stress_nodes *s)
+{
+    size_t bytes = (size_t)s->dragged_count * sizeof *s->own;
+    if (s->dragged_count == 0) return UN_OK;
+    if (s->v->shared)
+        UN_TRY(un_viscous_couple_bodies(s));
+    else
+        un_dragged_couple(s->v, s->mesh->node_count, s->dragged_count, s->beside, s->beside_count,
+                          s->next);
+    memset(s->own, 0, bytes);
+    un_viscous_begin_turn(s, s->own, bytes);
+    un_parallel_for(s->v->ctx, s->dragged_count, 1, add_nodes, s);
+    un_viscous_end_turn(s, s->own, bytes);
+    if (un_viscous_last(s)) set_rows(s);
+    return UN_OK;
 }
 
 /* ---- after a solve ---- */
 
+/* The rank that has the rows tells all. */
+static void take_changes(const un_stress_nodes *s)
+{
+    size_t bytes = (size_t)s->dragged_count * sizeof *s->own;
+    memset(s->own, 0, bytes);
+    un_viscous_begin_turn(s, s->own, bytes);
+    for (int32_t k = 0; k < s->dragged_count && un_viscous_last(s); k++)
+        for (int which = 0; which < 2 && s->dragged[k].any; which++) {
+            un_vec3 x = s->v->x[s->v->index[un_dragged_place(s, k, which)]];
+            double change[3] = {x.x, x.y, x.z};
+            memcpy(s->own[k].b + (ptrdiff_t)3 * which, change, sizeof change);
+        }
+    un_viscous_end_turn(s, s->own, bytes);
+}
+
 void un_dragged_store(un_stress_nodes *s)
 {
+    if (s->dragged_count > 0) take_changes(s);
     for (int32_t k = 0; k < s->dragged_count; k++) {
         un_dragged *d = &s->dragged[k];
-        if (d->count == 0) continue;
-        un_vec3 along = s->v->x[s->v->index[un_dragged_place(s, k, 0)]],
-                about = s->v->x[s->v->index[un_dragged_place(s, k, 1)]];
+        const double *b = s->own[k].b;
+        if (!d->any) continue;
+        un_vec3 along = un_v3(b[0], b[1], b[2]), about = un_v3(b[3], b[4], b[5]);
         un_dragged_take(d, along, about);
         for (int32_t i = 0; i < d->count; i++) {
             int32_t n = s->member[d->first + i];
@@ -214,24 +260,51 @@ void un_dragged_store(un_stress_nodes *s)
     }
 }
 
-un_vec3 un_dragged_sum(const un_stress_nodes *s, int32_t k, int which, un_corner_force *force,
-                       const void *arg)
+typedef struct push_args {
+    const un_stress_nodes *s;
+    un_corner_force *force;
+    const void *arg;
+} push_args;
+
+static void push_body(const push_args *a, int32_t k)
 {
+    const un_stress_nodes *s = a->s;
     const un_tets *m = s->mesh;
     const un_dragged *d = &s->dragged[k];
-    un_dragged_own sum = {0};
     double motion[2][9];
     for (int32_t i = 0; i < d->count; i++) {
         int32_t n = s->member[d->first + i];
         un_vec3 here = {0, 0, 0};
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
             int32_t t = m->corner[e] / 4;
-            if (un_dragged_in(s, t) == k) here = un_add(here, force(arg, t, m->corner[e] % 4));
+            if (un_dragged_in(s, t) == k)
+                here = un_add(here, a->force(a->arg, t, m->corner[e] % 4));
         }
         find_motions(s, k, n, motion);
-        un_dragged_add_force(&sum, (const double(*)[9])motion, here);
+        un_dragged_add_force(&s->own[k], (const double(*)[9])motion, here);
     }
-    return un_v3(sum.b[3 * which], sum.b[3 * which + 1], sum.b[3 * which + 2]);
+}
+
+static void push_bodies(void *arg, int64_t begin, int64_t end)
+{
+    for (int64_t k = begin; k < end; k++) push_body(arg, (int32_t)k);
+}
+
+void un_dragged_push(const un_stress_nodes *s, un_corner_force *force, const void *arg)
+{
+    push_args a = {s, force, arg};
+    size_t bytes = (size_t)s->dragged_count * sizeof *s->own;
+    if (s->dragged_count == 0) return;
+    memset(s->own, 0, bytes);
+    un_viscous_begin_turn(s, s->own, bytes);
+    un_parallel_for(s->v->ctx, s->dragged_count, 1, push_bodies, &a);
+    un_viscous_end_turn(s, s->own, bytes);
+    for (int32_t k = 0; k < s->dragged_count && un_viscous_last(s); k++)
+        for (int which = 0; which < 2 && s->dragged[k].any; which++) {
+            const double *b = s->own[k].b + (ptrdiff_t)3 * which;
+            un_vec3 *to = &s->v->b[s->v->index[un_dragged_place(s, k, which)]];
+            *to = un_add(*to, un_v3(b[0], b[1], b[2]));
+        }
 }
 
 /* ---- momentum ---- */
@@ -252,13 +325,18 @@ un_vec3 un_dragged_momentum(const un_stress_nodes *s, bool before)
 {
     double sums[3];
     if (s->dragged_count == 0) return un_v3(0, 0, 0);
-    un_parallel_sums(s->v->ctx, s->v->matrix.n, 3, sum_momentum, (void *)(uintptr_t)s, sums);
+    un_viscosity_sums(s->v, 3, sum_momentum, (void *)(uintptr_t)s, sums);
     un_vec3 sum = un_v3(sums[0], sums[1], sums[2]);
-    for (int32_t k = 0; k < s->dragged_count; k++)
-        for (int32_t i = 0; i < s->dragged[k].count; i++) {
-            int32_t n = s->member[s->dragged[k].first + i];
+    for (int32_t k = 0; k < s->dragged_count; k++) {
+        const un_dragged *d = &s->dragged[k];
+        if (!d->any) continue;
+        un_viscous_begin_turn(s, &sum, sizeof sum);
+        for (int32_t i = 0; i < d->count; i++) {
+            int32_t n = s->member[d->first + i];
             un_vec3 u = before ? un_add(s->in->u[n], s->slip[n]) : s->in->u[n];
             sum = un_mad(sum, u, s->mass[n]);
         }
+        un_viscous_end_turn(s, &sum, sizeof sum);
+    }
     return sum;
 }

@@ -166,13 +166,9 @@ static void push_rows(void *arg, int64_t begin, int64_t end)
     const un_tets *m = s->mesh;
     const un_viscous_walls *walls = s->in->walls;
     for (int64_t r = begin; r < end; r++) {
-        int32_t n = s->v->node[r], k = n - m->node_count;
+        int32_t n = s->v->node[r];
         un_vec3 force = {0, 0, 0};
-        if (k >= 0) {
-            force = un_dragged_sum(s->stress, k / 2, k % 2, push_corner, s);
-            s->v->b[r] = un_add(s->v->b[r], force);
-            continue;
-        }
+        if (n >= m->node_count) return; /* bodies come last */
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++)
             force = un_add(force, push_corner(s, m->corner[e] / 4, m->corner[e] % 4));
         if (walls && walls->kind[n] == UN_WALL_SLIDES)
@@ -185,6 +181,7 @@ static void push(args *s)
 {
     un_parallel_part(s->v->ctx, un_viscosity_rows(s->v), un_block_grain(s->v->matrix.n), push_rows,
                      s);
+    un_dragged_push(s->stress, push_corner, s);
 }
 
 static un_status share_step(const args *s)

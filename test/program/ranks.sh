@@ -182,13 +182,17 @@ scene { method = "tet", domain = { size = {1, 0.8, 0.7}, open = {"top"} },
         output = { mesh = true } }
 EOF
 # viscous liquid that differs from place to place, sticks to one side and slides along the others, and
-# an emitter that is below the surface once it has begun
+# an emitter that is below the surface once it has begun; bodies that the liquid moves, two of which
+# touch
 cat >syrup.lua <<'EOF'
 scene { method = "tet", domain = { size = {0.6, 0.5, 0.8}, slip = { left = 0.02, right = 0.02 } },
         detail = { coarsest = 6, finest = 20, surface = 16 }, frames = { count = 2, rate = 30 },
         fluid = { viscosity = function(x, y, z) return z < 0.3 and 10 or 0 end,
                   density = function(x, y, z) return z < 0.3 and 1400 or 1000 end },
         liquid = { box { min = {0, 0, 0}, max = {0.6, 0.25, 0.5} } },
+        solids = { solid { box { min = {0.15, 0.15, 0.05}, max = {0.35, 0.3, 0.35} }, density = 800 },
+                   solid { sphere { center = {0.47, 0.15, 0.25}, radius = 0.1 }, density = 2000,
+                           spin = {0, 2, 1} } },
         sources = { emitter { shape = sphere { center = {0.3, 0.4, 0.6}, radius = 0.08 },
                               velocity = {0, -1, 0}, viscosity = 5, density = 1200 } } }
 EOF
