@@ -152,8 +152,8 @@ bool un_adaptive_settle(un_adaptive *a, int32_t q, double phi, bool first_fillin
 
 /* ---- several ranks (adaptive_ranks.c, adaptive_whole.c) ---- */
 
-/* After un_adaptive_begin: on several ranks the state is to be shared. Refuses what cannot be. */
-un_status un_adaptive_want_ranks(un_adaptive *a);
+/* After un_adaptive_begin: on several ranks the state is to be shared. */
+void un_adaptive_want_ranks(un_adaptive *a);
 void un_adaptive_ranks_free(un_adaptive *a);
 /* From here on this is one of several, if it was wanted; before un_adaptive_fill. */
 void un_adaptive_begin_share(un_adaptive *a);

@@ -27,21 +27,9 @@ void un_adaptive_ranks_free(un_adaptive *a)
     *r = (un_adaptive_ranks){0};
 }
 
-un_status un_adaptive_want_ranks(un_adaptive *a)
+void un_adaptive_want_ranks(un_adaptive *a)
 {
-    const un_scene_def *def = a->core.def;
-    un_context *ctx = a->core.ctx;
-    int32_t count = un_rank_count(ctx);
-    a->ranks.wanted = count > 1;
-    if (count == 1) return UN_OK;
-    const char *what =
-        strcmp(def->solver.surface, "hulls") == 0 ? "solver.surface = \"hulls\"" : NULL;
-    if (!what) return UN_OK;
-    return un_ranks_agree(
-        ctx, un_fail(ctx, UN_ERROR_UNAVAILABLE,
-                     "this version simulates %s by method %s in one process, and %d were started; "
-                     "take method uniform, or start it without mpirun or srun",
-                     what, def->method, count));
+    a->ranks.wanted = un_rank_count(a->core.ctx) > 1;
 }
 
 void un_adaptive_begin_share(un_adaptive *a)

@@ -59,6 +59,8 @@ void un_cut_write_triangles(un_context *ctx, un_cut *cut);
  * as on one, and `same` tells the number there of a vertex here; first, from and to stay this
  * rank's, and of the tets its own remain. */
 un_status un_cut_unite(un_context *ctx, un_arena *arena, un_cut *cut);
+/* Over ranks: vertices on edges whose lesser node is a ghost get the x of their owners. */
+un_status un_cut_share_vertices(un_context *ctx, un_cut *cut);
 /* Vertices on edges whose lesser node is this rank's own. */
 static inline un_part un_cut_own_vertices(const un_cut *cut)
 {

@@ -1,4 +1,5 @@
-/* The cut surface of an output over ranks: its vertices to all, numbered as on one rank.
+/* The cut surface over ranks: vertices of ghosts for a level set, and for an output all vertices to
+ * all, numbered as on one rank.
  *
  * A vertex belongs to the rank of its edge's lesser node, a triangle to that of its tet. Both are
  * numbered along the mesh, so the ranks' lists, one after the other, have the numbers of one
@@ -115,6 +116,85 @@ un_status un_cut_unite(un_context *ctx, un_arena *arena, un_cut *cut)
     un_free(ctx, all);
     keep_own_tets(cut);
     return un_ranks_agree(ctx, status);
+}
+
+/* ---- vertices of ghosts ---- */
+
+typedef struct edge_name {
+    uint32_t end[2]; /* nodes on one rank, the lesser first */
+    int32_t from;    /* the rank that asks */
+} edge_name;
+
+typedef struct vertex_questions {
+    edge_name *mine, *asked;
+    un_vec3 *known, *told;
+    int32_t *vertex, *to, *back; /* to ascends, because nodes do */
+    int64_t count, asked_count;
+} vertex_questions;
+
+static un_status list_questions(un_context *ctx, const un_cut *cut, vertex_questions *q)
+{
+    const un_tet_share *share = cut->mesh->share;
+    un_part own = un_cut_own_vertices(cut);
+    size_t room = (size_t)(cut->vertex_count - (own.end - own.begin)) + 1;
+    UN_ALLOC(ctx, q->mine, room);
+    UN_ALLOC(ctx, q->vertex, room);
+    UN_ALLOC(ctx, q->to, room);
+    for (int32_t v = 0; v < cut->vertex_count; v++) {
+        if (v >= own.begin && v < own.end) continue;
+        uint32_t from = number_of(share, cut->from[v]), to = number_of(share, cut->to[v]);
+        if (from == NO_NODE || to == NO_NODE) continue;
+        q->mine[q->count] = (edge_name){{from, to}, un_rank(ctx)};
+        q->to[q->count] = un_tets_node_owner(cut->mesh, share->tree, cut->from[v]);
+        q->vertex[q->count++] = v;
+    }
+    return UN_OK;
+}
+
+/* NaN where there is no such edge: ghosts have some that no tet around an own node has. */
+static un_vec3 find_vertex(const un_cut *cut, const edge_name *name)
+{
+    const un_tet_share *share = cut->mesh->share;
+    int64_t n = (int64_t)name->end[0] - share->nodes.begin + share->node_begin;
+    int32_t place = cut->place[n];
+    for (int32_t v = place < 0 ? 0 : cut->first[place]; place >= 0 && v < cut->first[place + 1];
+         v++)
+        if (number_of(share, cut->to[v]) == name->end[1]) return cut->x[v];
+    return un_v3(NAN, NAN, NAN);
+}
+
+static un_status answer_questions(un_context *ctx, const un_cut *cut, vertex_questions *q)
+{
+    UN_ALLOC(ctx, q->known, q->asked_count + 1);
+    UN_ALLOC(ctx, q->back, q->asked_count + 1);
+    for (int64_t k = 0; k < q->asked_count; k++) {
+        q->known[k] = find_vertex(cut, &q->asked[k]);
+        q->back[k] = q->asked[k].from;
+    }
+    return UN_OK;
+}
+
+static un_status ask_vertices(un_context *ctx, un_cut *cut, vertex_questions *q)
+{
+    UN_TRY(un_ranks_agree(ctx, list_questions(ctx, cut, q)));
+    UN_TRY(un_exchange_once(ctx, q->mine, q->to, q->count, sizeof *q->mine, (void **)&q->asked,
+                            &q->asked_count));
+    UN_TRY(un_ranks_agree(ctx, answer_questions(ctx, cut, q)));
+    UN_TRY(un_exchange_reply(ctx, q->known, q->back, q->asked_count, sizeof *q->known, q->to,
+                             q->count, (void **)&q->told));
+    for (int64_t k = 0; k < q->count; k++)
+        if (!isnan(q->told[k].x)) cut->x[q->vertex[k]] = q->told[k];
+    return UN_OK;
+}
+
+un_status un_cut_share_vertices(un_context *ctx, un_cut *cut)
+{
+    vertex_questions q = {0};
+    if (!cut->mesh->share) return UN_OK;
+    un_status status = ask_vertices(ctx, cut, &q);
+    void *blocks[] = {q.mine, q.asked, q.known, q.told, q.vertex, q.to, q.back};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    return status;
 }
 
 /* ---- rank 0 gets what stands for clusters ---- */

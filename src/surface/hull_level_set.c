@@ -666,7 +666,7 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
 {
     un_cut cut;
     un_tet_graph graph;
-    UN_TRY(un_tet_graph_build(ctx, arena, &graph, mesh));
+    UN_TRY(un_tets_agree(mesh, un_tet_graph_build(ctx, arena, &graph, mesh)));
     un_hulls_cut_def def = {.mesh = mesh,
                             .graph = &graph,
                             .hulls = hulls,
@@ -674,7 +674,9 @@ un_status un_hulls_level_set(un_context *ctx, un_arena *arena, float *phi, const
                             .radius = radius,
                             .depth = depth};
     UN_TRY(un_hulls_cut(ctx, arena, arena, &def, phi, &cut));
-    UN_TRY(un_cut_merge(arena, &cut));
-    UN_TRY(un_cut_triangulate(ctx, arena, &cut));
+    UN_TRY(un_cut_share_vertices(ctx, &cut));
+    un_status status = un_cut_merge(arena, &cut);
+    if (status == UN_OK) status = un_cut_triangulate(ctx, arena, &cut);
+    UN_TRY(un_tets_agree(mesh, status));
     return un_cut_distance(ctx, arena, phi, &cut, &graph);
 }

@@ -109,6 +109,37 @@ un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_all_particle
     return un_ranks_join(ctx, in->range, fields, 10);
 }
 
+un_status un_all_markers_get(un_context *ctx, un_arena *arena, un_all_markers *all,
+                             const un_markers *m)
+{
+    un_range range = m->share->own;
+    un_part own = un_markers_own(m);
+    size_t count = (size_t)range.total + 1, mine = (size_t)(own.end - own.begin);
+    double *x[3];
+    float *radius = un_arena_alloc(arena, count, sizeof *radius);
+    uint8_t *flags = un_arena_alloc(arena, count, 1);
+    bool able = radius && flags;
+    for (int a = 0; a < 3; a++) {
+        all->x[a] = x[a] = un_arena_alloc(arena, count, sizeof *x[a]);
+        able = able && x[a];
+    }
+    UN_TRY(un_ranks_agree(ctx, able ? UN_OK : UN_ERROR_MEMORY));
+    for (int a = 0; a < 3; a++)
+        memcpy(x[a] + range.begin, m->particles.x[a] + own.begin, mine * sizeof *x[a]);
+    memcpy(radius + range.begin, m->radius + own.begin, mine * sizeof *radius);
+    memcpy(flags + range.begin, m->particles.flags + own.begin, mine);
+    all->radius = radius;
+    all->flags = flags;
+    un_layered fields[5] = {{x[0], sizeof *x[0]},
+                            {x[1], sizeof *x[1]},
+                            {x[2], sizeof *x[2]},
+                            {radius, sizeof *radius},
+                            {flags, 1}};
+    UN_TRY(un_ranks_join(ctx, range, fields, 5));
+    return un_ranks_agree(ctx,
+                          un_groups_build(ctx, arena, &all->groups, all->x, radius, range.total));
+}
+
 /* ---- the mesh ---- */
 
 un_status un_hulls_build_tree(un_octree *tree, un_tree_share *part, un_arena *arena,

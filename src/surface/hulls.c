@@ -320,9 +320,11 @@ static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def 
     un_hull_shape *shape = un_arena_alloc(arena, 2 * (size_t)list->count + 1, sizeof *shape);
     a.open = un_arena_alloc(arena, (size_t)list->count + 1, 1);
     a.at_surface = un_arena_alloc(arena, particles, 1);
-    if (!shape || !a.open || !a.at_surface) return UN_ERROR_MEMORY;
+    bool able = shape && a.open && a.at_surface;
+    UN_TRY(un_hulls_agree(ctx, def->shared, able ? UN_OK : UN_ERROR_MEMORY));
     memset(a.at_surface, 0, particles);
-    un_parallel_for(ctx, list->count, BLOCK_GRAIN, find_open, &a);
+    un_parallel_part(ctx, un_hulls_part(ctx, def->shared, list->count), BLOCK_GRAIN, find_open, &a);
+    un_hulls_spread(ctx, def->shared, list->count, a.open, 1);
     int64_t sheet_count = 0;
     for (int64_t n = 0; n < list->count; n++) {
         const un_hull_entry *entry = list->entry + n;
@@ -332,12 +334,16 @@ static un_status measure_depth(un_arena *arena, un_hulls *h, const un_hulls_def 
         if (a.open[n] || !entry->sides)
             for (int32_t c = 0; c < 3; c++) a.at_surface[points->particle[entry->corner[c]]] = 1;
     }
-    un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, h->depth, particles);
-    UN_TRY_DONE(build_tree(&sheets, shape, sheet_count));
-    a.depth = h->depth;
-    un_parallel_for(ctx, def->groups->count, POINT_GRAIN / 8, find_depths, &a);
-done:
+    un_status status = build_tree(&sheets, shape, sheet_count);
+    a.depth = h->depth = un_alloc(ctx, particles, sizeof *h->depth);
+    if (!h->depth) status = UN_ERROR_MEMORY;
+    status = un_hulls_agree(ctx, def->shared, status);
+    if (status == UN_OK) {
+        int64_t count = def->groups->count;
+        un_parallel_part(ctx, un_hulls_part(ctx, def->shared, count), POINT_GRAIN / 8, find_depths,
+                         &a);
+        un_hulls_spread(ctx, def->shared, count, h->depth, sizeof *h->depth);
+    }
     un_free(ctx, sheets.blocks);
     un_free(ctx, sheets.boxes.nodes);
     return status;
@@ -472,6 +478,21 @@ static void copy_shapes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) a->shape[n] = shape_of(a->points, a->list->entry + n);
 }
 
+/* What the list says, without depths. */
+static un_status fill_hulls(un_hulls *h, un_arena *arena, const un_hulls_def *def,
+                            const un_hull_points *points, const un_hull_list *list)
+{
+    un_context *ctx = h->ctx;
+    shape_args a = {points, list, NULL};
+    a.shape = un_arena_alloc(arena, (size_t)list->count + 1, sizeof *a.shape);
+    if (!a.shape) return UN_ERROR_MEMORY;
+    un_parallel_for(ctx, list->count, BLOCK_GRAIN, copy_shapes, &a);
+    UN_TRY(build_tree(h, a.shape, list->count));
+    if (def->sheets) UN_TRY(keep_sheets(h, def, points, list));
+    bool pieces = def->slim && def->slim->count > 0 && !(def->shared && un_rank(ctx) > 0);
+    return pieces ? find_pieces(h, def, points, list) : UN_OK;
+}
+
 un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *def,
                           un_hulls **hulls, un_hulls_report *report)
 {
@@ -481,17 +502,10 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     *hulls = NULL;
     UN_TRY(un_hulls_agree(ctx, def->shared, find_points(ctx, arena, def, &points)));
     UN_TRY(un_hulls_prune(ctx, arena, &points, def->shared, &list, report ? report : &local));
-    shape_args a = {&points, &list, NULL};
-    a.shape = un_arena_alloc(arena, (size_t)list.count + 1, sizeof *a.shape);
-    un_hulls *h = a.shape ? un_alloc_zero(ctx, 1, sizeof *h) : NULL;
-    if (!h) return UN_ERROR_MEMORY;
-    h->ctx = ctx;
-    un_parallel_for(ctx, list.count, BLOCK_GRAIN, copy_shapes, &a);
-    un_status status = build_tree(h, a.shape, list.count);
-    if (status == UN_OK && def->sheets) status = keep_sheets(h, def, &points, &list);
-    bool pieces = def->slim && def->slim->count > 0 && !(def->shared && un_rank(ctx) > 0);
-    if (status == UN_OK && pieces) status = find_pieces(h, def, &points, &list);
-    UN_ASSERT(def->depth || !def->shared);
+    un_hulls *h = un_alloc_zero(ctx, 1, sizeof *h);
+    if (h) h->ctx = ctx;
+    un_status status = h ? fill_hulls(h, arena, def, &points, &list) : UN_ERROR_MEMORY;
+    status = un_hulls_agree(ctx, def->shared, status);
     if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);
     if (status != UN_OK)
         un_hulls_destroy(h);

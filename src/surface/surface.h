@@ -181,7 +181,7 @@ typedef struct un_hulls_def {
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
     const struct un_slim *slim; /* particles that are drawn in another way, hulls.h; NULL: none */
-    bool shared;                /* all ranks call with the same, depths too, and share the work */
+    bool shared;                /* all ranks call with the same, and share the work */
 } un_hulls_def;
 
 /* Counts before and after pruning, for docs and tests. */
@@ -230,7 +230,7 @@ typedef struct un_tet_level_set {
     const bool *open_sides;    /* nodes there are air */
     bool hulls;                /* use the paper's union of hulls, for comparison */
 } un_tet_level_set;
-/* Empties the arena. Over ranks, volume must be right at own nodes; hulls are refused. */
+/* Empties the arena. Over ranks, volume must be right at own nodes. */
 un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_tet_level_set *def);
 
 /* Moves particles until the level set matches the shape, where the shape is smooth (fit.c): call

@@ -1,5 +1,5 @@
 /* The level set of the simulation on tets, from the particles' volume at nodes. */
-#include "surface/surface.h"
+#include "surface/hulls_ranks.h"
 
 /* l of [Ando13 section 5]: particles within l (r_i + r_j) are joined. */
 #define HULL_REACH 2.0
@@ -47,14 +47,22 @@ static un_status hull_level_set(un_context *ctx, un_arena *arena, const un_tet_l
     un_hulls_def def = {.groups = &m->groups,
                         .radius = m->radius,
                         .flags = m->particles.flags,
-                        .reach = HULL_REACH};
+                        .reach = HULL_REACH,
+                        .shared = d->mesh->share != NULL};
     un_hulls *hulls = NULL;
     un_hulls_report report;
+    un_all_markers all;
     float *hull = un_arena_alloc(arena, (size_t)d->mesh->node_count + 1, sizeof *hull);
-    if (!hull) return UN_ERROR_MEMORY;
+    UN_TRY(un_tets_agree(d->mesh, hull ? UN_OK : UN_ERROR_MEMORY));
+    if (def.shared) {
+        UN_TRY(un_all_markers_get(ctx, arena, &all, m));
+        def.groups = &all.groups;
+        def.radius = all.radius;
+        def.flags = all.flags;
+    }
     un_status status = un_hulls_create(ctx, arena, &def, &hulls, &report);
     if (status == UN_OK)
-        status = un_hulls_level_set(ctx, arena, hull, d->mesh, hulls, &m->groups, m->radius, NULL);
+        status = un_hulls_level_set(ctx, arena, hull, d->mesh, hulls, def.groups, def.radius, NULL);
     un_hulls_destroy(hulls);
     phi_args a = {.phi = d->phi, .hull = hull, .wall = d->walls->phi};
     if (status == UN_OK) un_parallel_for(ctx, d->mesh->node_count, 16384, take_hulls, &a);
@@ -66,7 +74,6 @@ un_status un_surface_level_set_tets(un_context *ctx, un_arena *arena, const un_t
 {
     bool open = false;
     for (int side = 0; side < 6; side++) open |= d->open_sides[side];
-    if (d->hulls && d->mesh->share) UN_TRY(un_ranks_refuse(ctx, "a level set of hulls"));
     UN_TRY(un_colour_tets(ctx, arena, d->phi, d->colour, d->volume, d->mesh, d->walls));
     un_arena_reset(arena);
     if (d->hulls) UN_TRY(hull_level_set(ctx, arena, d));

@@ -209,6 +209,8 @@ scene { method = "tet", domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 
                    box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } },
         probes = { front { axis = "x" } } }
 EOF
+# the same with the level set of hulls
+sed 's/probes = {/solver = { surface = "hulls" }, probes = {/' bob.lua >hulls.lua
 # a vessel thinner than its cells is moved, tilted and filled in liquid, among small cells and large
 cat >vessel.lua <<'EOF'
 scene { method = "tet", domain = { size = {0.8, 0.8, 0.8}, open = {"top"} },
@@ -278,6 +280,8 @@ same_run splash split
 "$program" run splash.lua -o lone --threads 1 --resume --quiet || complain "one goes on"
 same_run splash lone
 on_ranks bob 3
+on_ranks hulls 3
+cmp -s bob/stats.csv hulls/stats.csv && complain "hulls.lua has the level set of bob.lua"
 on_ranks vessel 3
 on_ranks syrup 3
 awk -F, 'NR > 2 && !($38 > 0) { exit 1 }' syrup/stats.csv || complain "syrup.lua is not viscous"
