@@ -195,6 +195,10 @@ typedef struct un_tets_sampled {
 } un_tets_sampled;
 un_status un_tets_ask(const un_tets *mesh, const float *field, const un_vec3 *x, int64_t count,
                       un_tets_sampled *answers);
+/* The same for anything: tell sets `size` bytes of what is at a place, or one by it. */
+typedef void un_tets_answer(const void *arg, const un_tets_place *place, void *out);
+un_status un_tets_ask_any(const un_tets *mesh, un_tets_answer *tell, const void *arg, size_t size,
+                          const un_vec3 *x, int64_t count, void *answers);
 /* Where un_tets_locate_closed finds for each of the places what un_tets_locate finds for it on one
  * rank: the same places, but for some next to thin walls, whose tet is beside them and may be
  * another rank's (tets_seats.c). Right where some rank knows the tet to be another. rank: of the

@@ -214,26 +214,32 @@ un_status un_tets_share(const un_tets *mesh, const un_field *fields, int32_t cou
 
 /* ---- places ---- */
 
-static void sample(const un_tets *mesh, const float *field, un_vec3 x, un_tets_sampled *out)
+typedef struct sample_args {
+    const un_tets *mesh;
+    const float *field;
+} sample_args;
+
+static void sample(const void *arg, const un_tets_place *place, void *answer)
 {
-    un_tets_place place;
-    un_tets_locate_closed(mesh, x, &place); /* a seat */
+    const sample_args *a = arg;
+    un_tets_sampled *out = answer;
     double v[4];
-    for (int i = 0; i < 4; i++) v[i] = field[mesh->tet[place.tet][i]];
-    out->value = un_tet_sample(mesh, field, &place);
-    out->slope = un_tets_gradient(mesh, place.tet, v);
+    for (int i = 0; i < 4; i++) v[i] = a->field[a->mesh->tet[place->tet][i]];
+    out->value = un_tet_sample(a->mesh, a->field, place);
+    out->slope = un_tets_gradient(a->mesh, place->tet, v);
 }
 
 /* Questions about places, which go to the ranks that have these, and the answers. */
 typedef struct places {
     int64_t count, asked_count;
-    int32_t *to, *from;     /* by question; by question of others: who asks */
-    un_vec3 *seat;          /* by question */
-    int32_t *me;            /* by question: this rank */
-    un_vec3 *asked;         /* places of others */
-    un_tets_sampled *known; /* there */
-    un_tets_sampled *told;  /* in the order of ranks */
-    int64_t *next;          /* by rank: its next answer */
+    int32_t *to, *from; /* by question; by question of others: who asks */
+    un_vec3 *seat;      /* by question */
+    int32_t *me;        /* by question: this rank */
+    un_vec3 *asked;     /* places of others */
+    size_t size;        /* bytes of an answer */
+    char *known;        /* what is there */
+    char *told;         /* in the order of ranks */
+    int64_t *next;      /* by rank: its next answer */
     un_exchange *out, *back;
 } places;
 
@@ -250,7 +256,8 @@ static un_status need_questions(un_context *ctx, places *p)
     UN_ALLOC(ctx, p->seat, p->count + 1);
     UN_ALLOC(ctx, p->to, p->count + 1);
     UN_ALLOC(ctx, p->me, p->count + 1);
-    UN_ALLOC(ctx, p->told, p->count + 1);
+    p->told = un_alloc(ctx, (size_t)p->count + 1, p->size);
+    if (!p->told) return UN_ERROR_MEMORY;
     UN_ALLOC(ctx, p->next, un_rank_count(ctx) + 1);
     return UN_OK;
 }
@@ -273,11 +280,12 @@ static un_status need_asked(un_context *ctx, places *p)
     p->asked_count = un_exchange_count(p->out);
     UN_ALLOC(ctx, p->from, p->asked_count + 1);
     UN_ALLOC(ctx, p->asked, p->asked_count + 1);
-    UN_ALLOC(ctx, p->known, p->asked_count + 1);
-    return UN_OK;
+    p->known = un_alloc_zero(ctx, (size_t)p->asked_count + 1, p->size);
+    return p->known ? UN_OK : UN_ERROR_MEMORY;
 }
 
-static un_status ask_places(const un_tets *mesh, const float *field, const un_vec3 *x, places *p)
+static un_status ask_places(const un_tets *mesh, un_tets_answer *tell, const void *arg,
+                            const un_vec3 *x, places *p)
 {
     un_context *ctx = mesh->ctx;
     UN_TRY(un_ranks_agree(ctx, need_questions(ctx, p)));
@@ -288,18 +296,30 @@ static un_status ask_places(const un_tets *mesh, const float *field, const un_ve
     un_field out[2] = {{"place", p->seat, p->asked, sizeof *x},
                        {"rank", p->me, p->from, sizeof *p->me}};
     UN_TRY(un_exchange_run(p->out, out, 2));
-    for (int64_t k = 0; k < p->asked_count; k++) sample(mesh, field, p->asked[k], &p->known[k]);
+    for (int64_t k = 0; k < p->asked_count; k++) {
+        un_tets_place place;
+        un_tets_locate_closed(mesh, p->asked[k], &place); /* a seat */
+        tell(arg, &place, p->known + (size_t)k * p->size);
+    }
     UN_TRY(un_exchange_create_moves(ctx, p->from, p->asked_count, &p->back));
-    un_field back = {"value", p->known, p->told, sizeof *p->told};
+    un_field back = {"value", p->known, p->told, p->size};
     return un_exchange_run(p->back, &back, 1);
+}
+
+un_status un_tets_ask_any(const un_tets *mesh, un_tets_answer *tell, const void *arg, size_t size,
+                          const un_vec3 *x, int64_t count, void *answers)
+{
+    places p = {.count = count, .size = size};
+    un_status status = ask_places(mesh, tell, arg, x, &p);
+    for (int64_t k = 0; status == UN_OK && k < count; k++)
+        memcpy((char *)answers + (size_t)k * size, p.told + (size_t)p.next[p.to[k]]++ * size, size);
+    places_free(mesh->ctx, &p);
+    return status;
 }
 
 un_status un_tets_ask(const un_tets *mesh, const float *field, const un_vec3 *x, int64_t count,
                       un_tets_sampled *answers)
 {
-    places p = {.count = count};
-    un_status status = ask_places(mesh, field, x, &p);
-    for (int64_t k = 0; status == UN_OK && k < count; k++) answers[k] = p.told[p.next[p.to[k]]++];
-    places_free(mesh->ctx, &p);
-    return status;
+    sample_args a = {mesh, field};
+    return un_tets_ask_any(mesh, sample, &a, sizeof *answers, x, count, answers);
 }

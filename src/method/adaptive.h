@@ -181,10 +181,10 @@ un_status un_adaptive_push_bodies_ranks(un_adaptive *a, const un_hit *hits);
 void un_adaptive_fetch_particles(const un_adaptive *a, un_state *out, int32_t first);
 void un_adaptive_fetch_nodes(const un_adaptive *a, un_state *out, int32_t first);
 uint64_t un_adaptive_hash(const un_adaptive *a);
-/* The value of a probe, from what this rank has; and whether ranks find it together. */
+/* The value of a probe, from what this rank has; and those that ranks find together. */
 double un_adaptive_probe_here(const un_adaptive *a, const un_probe *which);
 un_status un_adaptive_probe_ranks(un_adaptive *a, unsigned what);
-bool un_adaptive_shares_probes(const un_adaptive *a);
+un_status un_adaptive_force_ranks(const un_adaptive *a, const un_probe *which, double *value);
 /* Entries of a method's table. */
 un_status un_adaptive_gather_ranks(void *state, unsigned what);
 un_status un_adaptive_stream(void *state, un_particle_stream *stream);

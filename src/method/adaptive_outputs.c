@@ -78,15 +78,42 @@ un_status un_adaptive_cells(const void *state, un_cells *out)
 
 /* ---- probes ---- */
 
+static void look(const void *state, const un_tets_place *place, void *seen)
+{
+    const un_adaptive *a = state;
+    *(un_pressure_seen *)seen = (un_pressure_seen){
+        pressure_at(a, place), un_tet_sample(&a->mesh.tets, a->node.phi, place) < 0};
+}
+
+static bool is_open(const void *state, un_vec3 x)
+{
+    return un_core_is_open(&((const un_adaptive *)state)->core, x);
+}
+
 static double pressure_sample(const void *state, un_vec3 x, bool *wet)
 {
     const un_adaptive *a = state;
     un_tets_place place;
-    *wet = un_core_is_open(&a->core, x);
+    un_pressure_seen seen = {0};
+    *wet = is_open(a, x);
     if (!*wet) return 0;
     un_tets_locate(&a->mesh.tets, x, &place);
-    *wet = un_tet_sample(&a->mesh.tets, a->node.phi, &place) < 0;
-    return pressure_at(a, &place);
+    look(a, &place, &seen);
+    *wet = seen.wet;
+    return seen.p;
+}
+
+static un_status ask_pressures(const void *state, const un_vec3 *x, int64_t count,
+                               un_pressure_seen *seen)
+{
+    const un_adaptive *a = state;
+    return un_tets_ask_any(&a->mesh.tets, look, a, sizeof *seen, x, count, seen);
+}
+
+un_status un_adaptive_force_ranks(const un_adaptive *a, const un_probe *which, double *value)
+{
+    static const un_force_ranks with = {is_open, ask_pressures};
+    return un_core_force_ranks(&a->core, which, &with, a, value);
 }
 
 static double velocity_at(const un_adaptive *a, const un_probe *which)

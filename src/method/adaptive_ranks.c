@@ -6,8 +6,8 @@
  * what is theirs. The curve is cut anew with every mesh, so work stays even.
  *
  * Every rank seeds the first particles of its part. Of a checkpoint it reads a range of the
- * particles and of what is at nodes. Cells, and probes of force, are shown by rank 0, from a state
- * that it loads as from a checkpoint. */
+ * particles and of what is at nodes. Cells are shown by rank 0, from a state that it loads as from
+ * a checkpoint. */
 #include "method/adaptive.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What methods with particles on graded tets show on several ranks. Particles and checkpoints pass
- * through rank 0 a window at a time, and all make the surface together. For cells, and some probes,
+ * through rank 0 a window at a time, and all find probes and make the surface together. For cells
  * rank 0 makes a state of its own, as from a checkpoint: it then needs the memory of one rank. */
 #include "method/adaptive.h"
 
@@ -158,14 +158,6 @@ static un_status load_whole(un_adaptive *a, const un_state *all)
 
 /* ---- probes without that ---- */
 
-bool un_adaptive_shares_probes(const un_adaptive *a)
-{
-    const un_scene_def *def = a->core.def;
-    for (int32_t i = 0; i < def->probe_count; i++)
-        if (def->probes[i].kind == UN_PROBE_FORCE) return false;
-    return true;
-}
-
 /* At a place: the rank that has it tells. */
 static void probe_at(const un_adaptive *a, const un_probe *which, double *value)
 {
@@ -197,6 +189,8 @@ un_status un_adaptive_probe_ranks(un_adaptive *a, unsigned what)
             UN_TRY(un_probe_height_ranks(ctx, a->node.phi, mesh, p->at.x, p->at.z, value));
         else if (p->kind == UN_PROBE_PRESSURE || p->kind == UN_PROBE_VELOCITY)
             probe_at(a, p, value);
+        else if (p->kind == UN_PROBE_FORCE)
+            UN_TRY(un_adaptive_force_ranks(a, p, value));
     }
     bool fronts = what & UN_SHOW_FRONTS;
     UN_TRY(un_core_probe_ranks(&a->core, &a->markers, fronts, a->ranks.probed));
@@ -212,7 +206,7 @@ un_status un_adaptive_gather_ranks(void *state, unsigned what)
     if (!a->ranks.any || !(what & (UN_SHOW_ALL | probes))) return UN_OK;
     if (un_ranks_max(ctx, a->ranks.whole != NULL) > 0) return UN_OK;
     bool cells = what & UN_SHOW_ALL && !(what & UN_SHOW_PROBES);
-    if (!cells && un_adaptive_shares_probes(a)) return un_adaptive_probe_ranks(a, what);
+    if (!cells) return un_adaptive_probe_ranks(a, what);
     un_state mine, all;
     un_state_init(&mine, ctx);
     un_state_init(&all, ctx);

@@ -206,15 +206,27 @@ const double *un_core_probed(const un_core *c, const un_probe *which, const doub
     return NULL;
 }
 
-double un_core_force(const un_core *c, const un_probe *which, un_pressure_sample *pressure,
-                     const void *state)
+static un_force force_on(const un_core *c, const un_probe *which, const void *state)
 {
-    un_force force = {.body = &c->bodies->body[which->solid],
+    return (un_force){.body = &c->bodies->body[which->solid],
                       .grid = &c->grid,
                       .gravity = c->def->gravity,
                       .density = c->def->fluid.density,
                       .axis = which->axis,
-                      .pressure = pressure,
                       .state = state};
+}
+
+double un_core_force(const un_core *c, const un_probe *which, un_pressure_sample *pressure,
+                     const void *state)
+{
+    un_force force = force_on(c, which, state);
+    force.pressure = pressure;
     return un_pressure_force(c->ctx, &force);
+}
+
+un_status un_core_force_ranks(const un_core *c, const un_probe *which, const un_force_ranks *with,
+                              const void *state, double *value)
+{
+    un_force force = force_on(c, which, state);
+    return un_pressure_force_ranks(c->ctx, &force, with, value);
 }

@@ -100,6 +100,9 @@ const double *un_core_probed(const un_core *core, const un_probe *which, const d
 /* The force of the method's pressure on a solid. */
 double un_core_force(const un_core *core, const un_probe *which, un_pressure_sample *pressure,
                      const void *state);
+/* The same over ranks. */
+un_status un_core_force_ranks(const un_core *core, const un_probe *which,
+                              const un_force_ranks *with, const void *state, double *value);
 /* Is x in the domain, and in no solid? */
 static inline bool un_core_is_open(const un_core *core, un_vec3 x)
 {

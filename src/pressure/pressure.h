@@ -456,5 +456,17 @@ typedef struct un_force {
 } un_force;
 /* The component of the force along the axis, N (2D: N/m). */
 double un_pressure_force(un_context *ctx, const un_force *force);
+/* The same over ranks, which ask one another for the pressure: `ask` is called by all, once, with
+ * places in open space. is_open: as a un_pressure_sample would decide it. */
+typedef struct un_pressure_seen {
+    double p;
+    uint64_t wet; /* 1 or 0 */
+} un_pressure_seen;
+typedef struct un_force_ranks {
+    bool (*is_open)(const void *state, un_vec3 x);
+    un_status (*ask)(const void *state, const un_vec3 *x, int64_t count, un_pressure_seen *seen);
+} un_force_ranks;
+un_status un_pressure_force_ranks(un_context *ctx, const un_force *force,
+                                  const un_force_ranks *with, double *value);
 
 #endif

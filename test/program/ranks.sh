@@ -220,11 +220,12 @@ scene { method = "tet", domain = { size = {0.8, 0.8, 0.8}, open = {"top"} },
         solids = { solid { subtract { box { min = {0.18, 0.15, 0.18}, max = {0.62, 0.5, 0.62} },
                                       box { min = {0.2, 0.17, 0.2}, max = {0.6, 0.9, 0.6} } },
                            pose = function(t) return { rotate = {0, 20, 15 + 40 * t}, about = {0.4, 0.3, 0.4},
-                                                       by = {0.3 * t, 0, 0} } end } },
+                                                       by = {0.3 * t, 0, 0} } end,
+                           name = "vessel" } },
         sources = { emitter { shape = sphere { center = {0.4, 0.32, 0.4}, radius = 0.05 },
                               velocity = {0.5, -2, 0.3} } },
         sizing = { custom = function(x, y, z, t) return x > 0.4 and 0.04 or 0.2 end },
-        probes = { front { axis = "x" }, velocity { at = {0.4, 0.25, 0.4}, axis = "y" } } }
+        probes = { force { body = "vessel" }, front { axis = "x" }, velocity { at = {0.4, 0.25, 0.4}, axis = "y" } } }
 EOF
 # the same on leaves, viscous and with surface tension
 sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count = 2/' \
