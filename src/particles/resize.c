@@ -33,11 +33,9 @@
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
  * error of one merged particle is carried to the next, and its velocity makes up for it.
  *
- * Over ranks, each finds what its own particles want, with copies of those around them. Which pairs
- * merge depends on all: every rank gets all wishes, PARTNERS at most of each particle that wants to
- * merge, 20 bytes each, and chooses the same pairs, with a bit of memory for each particle of all
- * ranks. The rank of a pair's first particle has the merged one; it knows the other, since both are
- * in reach of each other. */
+ * Over ranks, each finds what its own particles want, with copies of those around them. Pairs are
+ * those of one rank (pairs_ranks.c). The rank of a pair's first particle has the merged one; it
+ * knows the other, since both are in reach of each other. */
 #include "particles/groups.h"
 #include "particles/pairs.h"
 #include "particles/particles.h"
@@ -468,8 +466,7 @@ static bool is_own(const resize_args *a, int32_t i)
     return i >= a->own.begin && i < a->own.end;
 }
 
-/* Of the pairs of all ranks, those that this one has the merged particle of; the others' particles
- * go. */
+/* Of the pairs of this rank's particles, those that it has the merged one of; the others go. */
 static un_status keep_pairs(un_arena *arena, resize_args *a, const un_pair *pairs, int64_t count)
 {
     int32_t groups = a->def->groups->group_count;
@@ -489,23 +486,22 @@ static un_status keep_pairs(un_arena *arena, resize_args *a, const un_pair *pair
     return UN_OK;
 }
 
-/* merged: pairs of all ranks. */
-static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a, int64_t *merged)
+static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
 {
     const un_particle_share *share = a->def->share;
     un_pair_wish *wishes;
     un_pair *pairs;
-    void *all = NULL;
-    int64_t count, total = share ? share->own.total : a->particles->count;
+    int64_t count, pair_count;
     un_status status = list_wishes(arena, a, &wishes, &count);
     if (share) {
         UN_TRY(un_ranks_agree(ctx, status));
-        status = un_ranks_list(ctx, wishes, count, sizeof *wishes, &all, &count);
-        wishes = all;
+        UN_TRY(un_pairs_choose_ranks(ctx, arena, share->own, wishes, count, &pairs, &pair_count));
+    } else {
+        UN_TRY(status);
+        UN_TRY(
+            un_pairs_choose(ctx, arena, wishes, count, a->particles->count, &pairs, &pair_count));
     }
-    if (status == UN_OK) status = un_pairs_choose(ctx, arena, wishes, count, total, &pairs, merged);
-    un_free(ctx, all);
-    return status == UN_OK ? keep_pairs(arena, a, pairs, *merged) : status;
+    return keep_pairs(arena, a, pairs, pair_count);
 }
 
 /* Weighted mean of i and j: exact where they agree. */
@@ -591,7 +587,7 @@ static void number_all(un_context *ctx, un_particle_share *share, int64_t kept, 
     share->own = (un_range){0};
 }
 
-static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a, int64_t *merged)
+static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a)
 {
     a->kind = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
     un_status status = a->kind ? UN_OK : UN_ERROR_MEMORY;
@@ -603,7 +599,7 @@ static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a, 
     UN_TRY(status);
     un_parallel_for(ctx, a->split_count, 64, find_halves, a);
     un_parallel_for(ctx, a->small_count, 64, find_partners, a);
-    return choose_pairs(ctx, arena, a, merged);
+    return choose_pairs(ctx, arena, a);
 }
 
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
@@ -612,11 +608,11 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
     UN_ASSERT(particles->sized);
     un_particle_share *share = def->share;
     resize_args a = {.particles = particles, .def = def, .own = {0, particles->count}};
-    int64_t count = particles->count, total = count, merged;
+    int64_t count = particles->count, total = count;
     int32_t *order = NULL;
     *report = (un_resize_report){0};
     if (share) a.own = (un_part){share->begin, share->begin + share->own.end - share->own.begin};
-    un_status status = find_changes(ctx, arena, &a, &merged);
+    un_status status = find_changes(ctx, arena, &a);
     /* Everything that can fail comes before any change. */
     for (int64_t n = 0; n < a.split_count && status == UN_OK; n++) {
         a.first_new[n] = (int32_t)total;
@@ -634,13 +630,14 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
     UN_TRY(status);
     un_parallel_for(ctx, a.pair_count, 256, apply_merges, &a);
     un_parallel_for(ctx, a.split_count, 256, apply_splits, &a);
-    if (merged > 0 || share)
+    if (a.pair_count > 0 || share)
         close_ranks(ctx, &a, order, (int32_t)total);
     else
         particles->count = (int32_t)total;
     if (share) number_all(ctx, share, particles->count - added, added);
-    *report = (un_resize_report){.split_count = share ? un_ranks_total(ctx, added) : added,
-                                 .merge_count = merged};
+    double changes[2] = {(double)added, (double)a.pair_count};
+    if (share) un_ranks_add(ctx, changes, 2);
+    *report = (un_resize_report){(int64_t)changes[0], (int64_t)changes[1]};
     return UN_OK;
 }
 

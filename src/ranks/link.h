@@ -63,11 +63,6 @@ void un_link_swap(int64_t *theirs, const int64_t *mine);
 /* Messages between some ranks, all under way at once. Who sends knows that the other waits for it,
  * and for how much at most: a message may be shorter than the room for it, but not empty. Not
  * collective: ranks without messages need not call. */
-struct un_mail {
-    int32_t rank;
-    size_t bytes;
-    void *data;
-};
 void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
                    int32_t out_count);
 

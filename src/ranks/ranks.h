@@ -35,6 +35,17 @@ typedef struct un_traffic {
 } un_traffic;
 un_traffic un_ranks_traffic(const un_context *ctx);
 
+/* Messages between some ranks, all under way at once. Who sends knows that the other waits for it,
+ * and for how much at most: a message may be shorter than the room for it, but not empty. Not
+ * collective: ranks without messages need not call. */
+typedef struct un_mail {
+    int32_t rank;
+    size_t bytes;
+    void *data;
+} un_mail;
+void un_ranks_trade(un_context *ctx, const un_mail *in, int32_t in_count, const un_mail *out,
+                    int32_t out_count);
+
 /* ---- sums (sums.c) ---- */
 
 /* Sums over [0, total), of which this rank holds [begin, end); the ranges of the ranks follow one
@@ -174,7 +185,6 @@ void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t s
 size_t un_halo_sent(const un_context *ctx);
 
 /* Layers of cells, shared out in slabs (slabs.c, layers.c). */
-typedef struct un_mail un_mail;
 typedef struct un_slabs {
     un_context *ctx;
     int32_t layer_count;
