@@ -180,15 +180,10 @@ un_status un_adaptive_resize(un_adaptive *a)
     un_context *ctx = a->core.ctx;
     un_markers *m = &a->markers;
     un_resize_report resized;
-    UN_TRY(un_markers_fetch_near(ctx, &a->core.arena, m, a->sheets.any ? &a->sheets : NULL));
-    UN_TRY(un_markers_regroup(ctx, m));
     un_resize_def def = un_adaptive_resize_range(a);
-    def.groups = &m->groups;
-    def.radius = m->radius;
-    def.phi = m->depth;
-    for (int axis = 0; axis < 3; axis++) def.normal[axis] = m->normal[axis];
+    un_sheets *sheets = a->sheets.any ? &a->sheets : NULL;
     def.walls = a->core.walls;
-    def.sheets = a->sheets.any ? &a->sheets : NULL;
+    def.sheets = sheets;
     def.stream = (uint64_t)a->core.step_count;
     def.share = m->share;
     double before, after;
@@ -198,6 +193,12 @@ un_status un_adaptive_resize(un_adaptive *a)
      * and what is smaller merges. */
     if (a->budget.most > 0 && (double)count > a->budget.most)
         def.volume_min = fmin(fmax(def.volume_min, before / a->budget.most), def.volume_max);
+    UN_TRY(un_markers_fetch_near(ctx, &a->core.arena, m, sheets, &def));
+    UN_TRY(un_markers_regroup(ctx, m));
+    def.groups = &m->groups;
+    def.radius = m->radius;
+    def.phi = m->depth;
+    for (int axis = 0; axis < 3; axis++) def.normal[axis] = m->normal[axis];
     UN_TRY(un_particles_resize(ctx, &a->core.arena, &m->particles, &def, &resized));
     /* Volumes are rounded to single precision, which adds up over a hundred thousand merges: the
      * ledger books it, as it books what comes and goes. */

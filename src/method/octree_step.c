@@ -241,15 +241,10 @@ un_status un_octree_resize(un_octree_flip *s)
     un_markers *m = &s->markers;
     un_resize_report resized;
     un_octree_make_room(s);
-    UN_TRY(un_markers_fetch_near(ctx, &s->core.arena, m, s->sheets.any ? &s->sheets : NULL));
-    UN_TRY(un_octree_agree(s, un_markers_regroup(ctx, m)));
     un_resize_def def = un_octree_resize_range(s);
-    def.groups = &m->groups;
-    def.radius = m->radius;
-    def.phi = m->depth;
-    for (int axis = 0; axis < 3; axis++) def.normal[axis] = m->normal[axis];
+    un_sheets *sheets = s->sheets.any ? &s->sheets : NULL;
     def.walls = s->core.walls;
-    def.sheets = s->sheets.any ? &s->sheets : NULL;
+    def.sheets = sheets;
     def.stream = (uint64_t)s->core.step_count;
     def.share = m->share;
     double before, after;
@@ -258,6 +253,12 @@ un_status un_octree_resize(un_octree_flip *s)
      * and what is smaller merges. */
     if (s->budget.most > 0 && (double)un_octree_particle_count(s) > s->budget.most)
         def.volume_min = fmin(fmax(def.volume_min, before / s->budget.most), def.volume_max);
+    UN_TRY(un_markers_fetch_near(ctx, &s->core.arena, m, sheets, &def));
+    UN_TRY(un_octree_agree(s, un_markers_regroup(ctx, m)));
+    def.groups = &m->groups;
+    def.radius = m->radius;
+    def.phi = m->depth;
+    for (int axis = 0; axis < 3; axis++) def.normal[axis] = m->normal[axis];
     UN_TRY(un_particles_resize(ctx, &s->core.arena, &m->particles, &def, &resized));
     /* rounding of merged volumes is booked, as what comes and goes is */
     UN_TRY(un_markers_volume(ctx, m, &after));

@@ -33,8 +33,9 @@ un_status un_pairs_choose(un_context *ctx, un_arena *arena, const un_pair_wish *
         take(taken, w->j);
         double v = (double)w->vi + (double)w->vj + carry;
         carry = v - (double)(float)v;
-        (*pairs)[(*pair_count)++] =
-            (un_pair){w->i < w->j ? w->i : w->j, w->i < w->j ? w->j : w->i, (float)v};
+        (*pairs)[(*pair_count)++] = (un_pair){.lower = w->i < w->j ? w->i : w->j,
+                                              .upper = w->i < w->j ? w->j : w->i,
+                                              .volume = (float)v};
     }
     return UN_OK;
 }

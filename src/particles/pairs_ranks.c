@@ -314,7 +314,10 @@ static un_status list_pairs(matching *m, un_pair **pairs, int64_t *pair_count)
     for (int64_t n = 0; n < m->count; n++) {
         const un_pair_wish *w = &m->edges[n].wish;
         if (!m->edges[n].chosen) continue;
-        un_pair pair = {w->i < w->j ? w->i : w->j, w->i < w->j ? w->j : w->i, 0};
+        un_pair pair = {.lower = w->i < w->j ? w->i : w->j,
+                        .upper = w->i < w->j ? w->j : w->i,
+                        .rank = m->edges[n].rank,
+                        .asked_there = !is_own(m, w->i)};
         (*pairs)[(*pair_count)++] = pair;
         if (!is_own(m, pair.lower)) continue;
         c.listed[c.count] = 0;
@@ -339,4 +342,57 @@ un_status un_pairs_choose_ranks(un_context *ctx, un_arena *arena, un_range own,
         settle(&m);
     }
     return list_pairs(&m, pairs, pair_count);
+}
+
+/* ---- what one rank has to know of another's ---- */
+
+/* One message to or from each rank that has any, of `at[r]` partners; at[r] becomes the first of
+ * them. Returns the number of ranks. */
+static int32_t address(un_mail *mail, un_partner *partners, int32_t *at, int32_t ranks)
+{
+    int32_t count = 0, next = 0;
+    for (int32_t r = 0; r < ranks; r++) {
+        int32_t n = at[r];
+        at[r] = next;
+        if (n > 0) mail[count++] = (un_mail){r, (size_t)n * sizeof *partners, partners + next};
+        next += n;
+    }
+    return count;
+}
+
+un_status un_pairs_address(un_context *ctx, un_arena *arena, un_pairs_post *post, un_range own,
+                           const un_pair *pairs, int64_t count)
+{
+    size_t room = (size_t)count + 1, ranks = (size_t)un_rank_count(ctx);
+    int32_t *at[2], me = un_rank(ctx);
+    for (int side = 0; side < 2; side++) {
+        at[side] = un_arena_alloc(arena, ranks, sizeof *at[side]);
+        if (!at[side]) return UN_ERROR_MEMORY;
+        memset(at[side], 0, ranks * sizeof *at[side]);
+    }
+    post->slot = un_arena_alloc(arena, room, sizeof *post->slot);
+    post->out = un_arena_alloc(arena, room, sizeof *post->out);
+    post->in = un_arena_alloc(arena, room, sizeof *post->in);
+    post->out_mail = un_arena_alloc(arena, ranks, sizeof *post->out_mail);
+    post->in_mail = un_arena_alloc(arena, ranks, sizeof *post->in_mail);
+    if (!post->slot || !post->out || !post->in || !post->out_mail || !post->in_mail)
+        return UN_ERROR_MEMORY;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t n = 0; n < count; n++) {
+            const un_pair *p = &pairs[n];
+            int64_t lower = p->lower;
+            bool in = lower >= own.begin && lower < own.end;
+            bool sent = p->rank != me && p->asked_there == in;
+            if (pass == 0 || sent) post->slot[n] = sent ? at[in][p->rank]++ : -1;
+        }
+        if (pass == 1) break;
+        post->out_ranks = address(post->out_mail, post->out, at[0], (int32_t)ranks);
+        post->in_ranks = address(post->in_mail, post->in, at[1], (int32_t)ranks);
+    }
+    return UN_OK;
+}
+
+void un_pairs_send(un_context *ctx, const un_pairs_post *post)
+{
+    un_ranks_trade(ctx, post->in_mail, post->in_ranks, post->out_mail, post->out_ranks);
 }

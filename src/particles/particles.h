@@ -715,11 +715,6 @@ un_status un_particles_even_sheets(un_context *ctx, un_arena *arena, un_particle
 un_status un_markers_even_sheets(un_context *ctx, un_arena *arena, un_markers *markers,
                                  const un_sheets_def *def, un_sheets *sheets);
 
-/* Over ranks, for resizing: drops copies, and gets those of what own particles may merge with or
- * split beside, where they are now. sheets: NULL: none. Nothing happens on one rank. */
-un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *markers,
-                                un_sheets *sheets);
-
 /* Splits particles much larger than their wanted size and merges much smaller ones with their
  * nearest neighbours [Ando13 section 4] (resize.c); particles must be sized. Volume, momentum and
  * centre of mass are kept to round-off of the volumes, but near the surface new particles are moved
@@ -735,9 +730,9 @@ typedef struct un_resize_def {
     uint64_t stream;               /* of random numbers: the step */
     un_particle_share *share;      /* NULL: all particles are here */
 } un_resize_def;
-/* Over ranks: own particle i asks for copies of all whole groups with particles j closer than
- * UN_RESIZE_FACTOR (reach + r_j), with all that a particle has and the arrays of the definition,
- * axes of sheets excepted. gap: of its sheet; 0: none. */
+/* Over ranks: an own particle i that splits or merges asks for copies of all whole groups with
+ * particles j closer than UN_RESIZE_FACTOR (reach + r_j), with all that a particle has and the
+ * arrays of the definition, axes of sheets excepted. gap: of its sheet; 0: none. */
 #define UN_RESIZE_FACTOR 1.5
 static inline float un_resize_reach(float radius, float gap)
 {
@@ -751,6 +746,14 @@ typedef struct un_resize_report {
  * numbers are listed; the report is that of all ranks. */
 un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *particles,
                               const un_resize_def *def, un_resize_report *report);
+/* Which particles split or merge. Reads volumes and sheets of the definition. */
+void un_particles_find_resized(un_context *ctx, uint8_t *resized, const un_particles *particles,
+                               const un_resize_def *def);
+/* Over ranks, for resizing: drops copies, and gets those of what own particles may merge with or
+ * split beside, where they are now. sheets: those of the definition, NULL: none. Nothing happens on
+ * one rank. */
+un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *markers,
+                                un_sheets *sheets, const un_resize_def *def);
 /* Upper bound on the number of particles once resizing has settled, with all wanted sizes times
  * scale. Reads only the volumes of def. share: over ranks, between sorting and resizing; of all. */
 double un_particles_expected(un_context *ctx, const un_particles *particles,

@@ -3,9 +3,11 @@
  * A rank needs, in whole groups as on one rank:
  *  - particles in tets around its own nodes, and large ones whose parts may lie there: what nodes
  *    gather (transfer/tets.c);
- *  - all that may touch its own particles: position correction and resizing. Correction looks
- *    around blocks of eight groups in a row, so a block that holds an own particle is needed whole,
- *    and every group that its box may reach.
+ *  - all that may touch its own particles: position correction looks around blocks of eight groups
+ *    in a row, so a block that holds an own particle is needed whole, and every group that its box
+ *    may reach;
+ *  - all that may touch those of its own particles that split or merge: resizing. They are few, so
+ *    a rank tells boxes of these alone.
  * Who has particles decides who gets them. For that every rank knows the boxes of others' blocks
  * that its own may reach. A block that is wide, where the curve jumps or drops fly, is told as its
  * groups. To find out who may reach whom, all know a few coarse boxes of each rank. A group or a
@@ -37,9 +39,10 @@ typedef struct copying {
     un_context *ctx;
     un_arena *arena;
     const un_particles *particles;
-    un_range own;       /* particles here: those, from 0 on */
-    const float *reach; /* of own particles */
-    double factor;      /* times the sum of reaches */
+    un_range own;        /* particles here: those, from 0 on */
+    const float *reach;  /* of own particles */
+    const uint8_t *asks; /* own particles that need others; NULL: all, and whole blocks */
+    double factor;       /* times the sum of reaches */
     int32_t me, ranks;
     int32_t other_count;  /* ranks that may reach this one's particles */
     int32_t *other;       /* these ranks */
@@ -103,6 +106,21 @@ static block_box box_of(const copying *c, int64_t k, int64_t size)
     return b;
 }
 
+/* Of those that ask. */
+static block_box asking_box(const copying *c, int64_t group)
+{
+    block_box b = empty_box(group);
+    un_part in = members(c, group, UN_GROUP);
+    for (int64_t q = in.begin; q < in.end; q++)
+        if (c->asks[q]) add_to_box(&b, c, q);
+    return b;
+}
+
+static bool is_empty(const block_box *b)
+{
+    return !(b->lo[0] <= b->hi[0]);
+}
+
 static void unite(block_box *to, const block_box *from)
 {
     for (int a = 0; a < 3; a++) {
@@ -143,8 +161,8 @@ static bool is_wide(const block_box *b)
     return (double)wide > (1 + ROOM) * UN_CORRECT_WIDTH * (double)b->r;
 }
 
-/* Boxes that others are told: blocks, or the groups of wide ones. Blocks of several ranks, the
- * first and the last, are told whole. */
+/* Boxes that others are told: blocks, or the groups of wide ones. Blocks of
+ * several ranks, the first and the last, are told whole. */
 static int64_t list_told(const copying *c, const block_box *box, un_part blocks, block_box *told)
 {
     int64_t count = 0;
@@ -156,6 +174,19 @@ static int64_t list_told(const copying *c, const block_box *box, un_part blocks,
             told[count++] = box_of(c, g, UN_GROUP);
     }
     for (int64_t k = 0; k < count; k++) told[k].rank = c->me;
+    return count;
+}
+
+/* The same where only some ask. */
+static int64_t list_asking(const copying *c, block_box *told)
+{
+    int64_t count = 0;
+    un_part groups = own_units(c, UN_GROUP);
+    for (int64_t g = groups.begin; g < groups.end; g++) {
+        told[count] = asking_box(c, g);
+        told[count].rank = c->me;
+        count += !is_empty(&told[count]);
+    }
     return count;
 }
 
@@ -210,8 +241,7 @@ static un_status list_near(copying *c, const block_box *told, int64_t count, blo
     if (!seen) return UN_ERROR_MEMORY;
     memset(seen, 0xff, (size_t)c->ranks * sizeof *seen);
     for (int64_t k = 0; k < (int64_t)c->ranks * COARSE; k++)
-        if (coarse[k].rank != c->me && coarse[k].lo[0] <= coarse[k].hi[0])
-            coarse[kept++] = coarse[k];
+        if (coarse[k].rank != c->me && !is_empty(&coarse[k])) coarse[kept++] = coarse[k];
     UN_TRY(build_boxes(c, &groups, coarse, kept));
     for (int64_t k = 0; k < count; k++) {
         un_groups_walk walk = walk_around(c, &groups, &told[k]);
@@ -271,6 +301,7 @@ static un_status tell_blocks(copying *c)
     c->box = box;
     int64_t count = list_told(c, box, blocks, told);
     UN_TRY(share_coarse(c, told, count, &coarse));
+    if (c->asks) count = list_asking(c, told);
     UN_TRY(un_ranks_agree(c->ctx, list_near(c, told, count, coarse)));
     UN_TRY(un_exchange_create_copies(c->ctx, c->index, c->to, c->count, &near));
     c->count = 0;
@@ -402,7 +433,7 @@ typedef struct claim {
 } claim;
 
 /* Claims of this rank on groups that it has a part of: of those to whom it gives, and its own on
- * all of its first and last block. */
+ * all of its first and last block; where only some ask, on its first and last group. */
 static un_status list_claims(copying *c, claim **claims, int64_t *count)
 {
     un_part groups = own_units(c, UN_GROUP), blocks = own_units(c, BLOCK);
@@ -418,6 +449,8 @@ static un_status list_claims(copying *c, claim **claims, int64_t *count)
         if (side && groups.end - groups.begin == 1) break;
         for (int32_t r = 0; r < c->ranks; r++)
             if (c->split[side][r]) (*claims)[n++] = (claim){group, r};
+        if (c->asks) (*claims)[n++] = (claim){group, c->me};
+        if (c->asks) continue;
         if (side && blocks.end - blocks.begin == 1 && groups.end - groups.begin > 1) continue;
         for (int64_t g = block * BLOCK_GROUPS; g < (block + 1) * BLOCK_GROUPS && g < last; g++)
             (*claims)[n++] = (claim){g, c->me};
@@ -711,22 +744,29 @@ void un_markers_drop_copies(un_markers *m, const un_layered *arrays, int32_t cou
     s->begin = 0;
 }
 
-un_status un_markers_fetch(un_context *ctx, un_arena *arena, un_markers *m, const float *reach,
-                           double factor, const un_copied *arrays, int32_t count)
+static un_status fetch(un_context *ctx, un_arena *arena, un_markers *m, const float *reach,
+                       double factor, const uint8_t *asks, const un_copied *arrays, int32_t count)
 {
     un_particle_share *s = m->share;
-    if (!s) return UN_OK;
     copying c = {.ctx = ctx,
                  .arena = arena,
                  .particles = &m->particles,
                  .own = s->own,
                  .reach = reach ? reach : m->radius,
+                 .asks = asks,
                  .factor = factor,
                  .me = un_rank(ctx),
                  .ranks = un_rank_count(ctx)};
     un_status status = copy(&c, m, arrays, count);
     un_arena_reset(arena);
     return status;
+}
+
+un_status un_markers_fetch(un_context *ctx, un_arena *arena, un_markers *m, const float *reach,
+                           double factor, const un_copied *arrays, int32_t count)
+{
+    if (!m->share) return UN_OK;
+    return fetch(ctx, arena, m, reach, factor, NULL, arrays, count);
 }
 
 /* Arrays by particle that correction and resizing ask for. */
@@ -749,7 +789,8 @@ static void drop(un_markers *m, const un_copied *arrays, int32_t count)
     un_markers_drop_copies(m, kept, count);
 }
 
-un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *m, un_sheets *sheets)
+un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *m, un_sheets *sheets,
+                                const un_resize_def *def)
 {
     if (!m->share) return UN_OK;
     un_copied arrays[MARKER_ARRAYS + 4];
@@ -764,10 +805,12 @@ un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *m,
     }
     drop(m, arrays, count);
     float *reach = un_arena_alloc(arena, (size_t)m->particles.count + 1, sizeof *reach);
-    UN_TRY(un_ranks_agree(ctx, reach ? UN_OK : UN_ERROR_MEMORY));
+    uint8_t *asks = un_arena_alloc(arena, (size_t)m->particles.count + 1, 1);
+    UN_TRY(un_ranks_agree(ctx, reach && asks ? UN_OK : UN_ERROR_MEMORY));
     for (int32_t q = 0; q < m->particles.count; q++)
         reach[q] = un_resize_reach(m->radius[q], sheets ? sheets->gap[q] : 0);
-    return un_markers_fetch(ctx, arena, m, reach, UN_RESIZE_FACTOR, arrays, count);
+    un_particles_find_resized(ctx, asks, &m->particles, def);
+    return fetch(ctx, arena, m, reach, UN_RESIZE_FACTOR, asks, arrays, count);
 }
 
 un_status un_markers_fetch_touching(un_context *ctx, un_arena *arena, un_markers *m)

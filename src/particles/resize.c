@@ -33,9 +33,9 @@
  * Merging keeps volume, momentum and centre of mass. Volumes are single precision: the rounding
  * error of one merged particle is carried to the next, and its velocity makes up for it.
  *
- * Over ranks, each finds what its own particles want, with copies of those around them. Pairs are
- * those of one rank (pairs_ranks.c). The rank of a pair's first particle has the merged one; it
- * knows the other, since both are in reach of each other. */
+ * Over ranks, each finds what its own particles want, with copies of what is around those that want
+ * anything. Pairs are those of one rank (pairs_ranks.c). The rank of a pair's lower particle has
+ * the merged one; if the wish was the other's, that one is sent. */
 #include "particles/groups.h"
 #include "particles/pairs.h"
 #include "particles/particles.h"
@@ -85,8 +85,9 @@ typedef struct resize_args {
     halves *halves;               /* by split */
     int32_t (*partner)[PARTNERS]; /* by small one: nearest first, -1 none */
     float (*distance)[PARTNERS];
-    int32_t (*pair)[2]; /* merged ones, the lower first */
+    int32_t (*pair)[2]; /* merged ones, the lower first; -1 - k: the k-th that is sent here */
     float *merged_volume;
+    un_pairs_post post;
     un_part own;        /* this rank's particles */
     int32_t *first_new; /* by split: where its second half goes */
     int64_t split_count, small_count, pair_count;
@@ -126,6 +127,15 @@ static void classify(void *arg, int64_t begin, int64_t end)
         a->kind[i] = splits ? SPLIT : merges ? MERGE : KEEP;
         if (!splits && is_spread(a, i, SHEET_SPLIT, THREAD_SPLIT, 2)) a->kind[i] = SPLIT_SHEET;
     }
+}
+
+void un_particles_find_resized(un_context *ctx, uint8_t *resized, const un_particles *particles,
+                               const un_resize_def *def)
+{
+    resize_args a = {
+        .particles = (un_particles *)(uintptr_t)particles, .def = def, .kind = resized};
+    un_parallel_for(ctx, particles->count, 2048, classify, &a);
+    for (int32_t i = 0; i < particles->count; i++) resized[i] = resized[i] != KEEP;
 }
 
 /* Moves a particle within TANGENT_WITHIN times `near` of the surface so that it just touches it, if
@@ -466,22 +476,45 @@ static bool is_own(const resize_args *a, int32_t i)
     return i >= a->own.begin && i < a->own.end;
 }
 
-/* Of the pairs of this rank's particles, those that it has the merged one of; the others go. */
-static un_status keep_pairs(un_arena *arena, resize_args *a, const un_pair *pairs, int64_t count)
+static un_partner partner_at(const resize_args *a, int32_t j)
 {
+    const un_particles *p = a->particles;
+    un_partner o = {
+        .volume = p->volume[j], .size = p->size[j], .phi = a->def->phi[j], .fall = p->fall[j]};
+    if (p->density) {
+        o.density = p->density[j];
+        o.viscosity = p->viscosity[j];
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        o.x[axis] = p->x[axis][j];
+        o.v[axis] = p->v[axis][j];
+        o.normal[axis] = a->def->normal[axis][j];
+    }
+    return o;
+}
+
+/* Of the pairs of this rank's particles, those that it has the merged one of; the others go. */
+static un_status keep_pairs(un_context *ctx, un_arena *arena, resize_args *a, const un_pair *pairs,
+                            int64_t count)
+{
+    const un_particle_share *share = a->def->share;
     int32_t groups = a->def->groups->group_count;
     a->pair = un_arena_alloc(arena, (size_t)count + 1, sizeof *a->pair);
     a->merged_volume = un_arena_alloc(arena, (size_t)count + 1, sizeof(float));
     if (!a->pair || !a->merged_volume) return UN_ERROR_MEMORY;
+    if (share) UN_TRY(un_pairs_address(ctx, arena, &a->post, share->own, pairs, count));
     for (int64_t n = 0; n < count; n++) {
-        int32_t i = place_of(a->def->share, groups, pairs[n].lower);
-        int32_t j = place_of(a->def->share, groups, pairs[n].upper);
-        if (is_own(a, j)) a->kind[j] = GONE;
+        int32_t i = place_of(share, groups, pairs[n].lower), slot = share ? a->post.slot[n] : -1;
+        int32_t j = place_of(share, groups, pairs[n].upper);
+        if (is_own(a, j)) {
+            a->kind[j] = GONE;
+            if (slot >= 0) a->post.out[slot] = partner_at(a, j);
+        }
         if (!is_own(a, i)) continue;
-        UN_ASSERT(j >= 0);
+        UN_ASSERT(j >= 0 || slot >= 0);
         a->merged_volume[a->pair_count] = pairs[n].volume;
         a->pair[a->pair_count][0] = i;
-        a->pair[a->pair_count++][1] = j;
+        a->pair[a->pair_count++][1] = slot >= 0 ? -1 - slot : j;
     }
     return UN_OK;
 }
@@ -501,7 +534,7 @@ static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
         UN_TRY(
             un_pairs_choose(ctx, arena, wishes, count, a->particles->count, &pairs, &pair_count));
     }
-    return keep_pairs(arena, a, pairs, pair_count);
+    return keep_pairs(ctx, arena, a, pairs, pair_count);
 }
 
 /* Weighted mean of i and j: exact where they agree. */
@@ -517,25 +550,26 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
     un_particles *p = a->particles;
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->pair[n][0], j = a->pair[n][1];
-        double vi = p->volume[i], vj = p->volume[j], share = vj / (vi + vj);
+        un_partner o = j < 0 ? a->post.in[-1 - j] : partner_at(a, j);
+        double vi = p->volume[i], vj = o.volume, share = vj / (vi + vj);
         double x[3], normal[3], mass_share = share, heavier = (vi + vj) / a->merged_volume[n];
         if (p->density) {
-            double mi = vi * (double)p->density[i], mj = vj * (double)p->density[j];
+            double mi = vi * (double)p->density[i], mj = vj * (double)o.density;
             mass_share = mj / (mi + mj);
-            p->density[i] = (float)blend((double)p->density[i], (double)p->density[j], share);
+            p->density[i] = (float)blend((double)p->density[i], (double)o.density, share);
             heavier = (mi + mj) / ((double)a->merged_volume[n] * (double)p->density[i]);
-            p->viscosity[i] = (float)blend((double)p->viscosity[i], (double)p->viscosity[j], share);
+            p->viscosity[i] = (float)blend((double)p->viscosity[i], (double)o.viscosity, share);
         }
         for (int axis = 0; axis < 3; axis++) {
-            x[axis] = blend(p->x[axis][i], p->x[axis][j], mass_share);
-            p->v[axis][i] = blend(p->v[axis][i], p->v[axis][j], mass_share) * heavier;
-            normal[axis] = blend((double)def->normal[axis][i], (double)def->normal[axis][j], share);
+            x[axis] = blend(p->x[axis][i], o.x[axis], mass_share);
+            p->v[axis][i] = blend(p->v[axis][i], o.v[axis], mass_share) * heavier;
+            normal[axis] = blend((double)def->normal[axis][i], (double)o.normal[axis], share);
         }
-        p->fall[i] = (uint8_t)(blend(p->fall[i], p->fall[j], mass_share) + 0.5);
+        p->fall[i] = (uint8_t)(blend(p->fall[i], o.fall, mass_share) + 0.5);
         p->volume[i] = a->merged_volume[n];
         p->flags[i] &= (uint8_t) ~(UN_PARTICLE_HALVED_MASK | UN_PARTICLE_LANDED);
-        p->size[i] = (float)blend((double)p->size[i], (double)p->size[j], share);
-        double phi = blend((double)def->phi[i], (double)def->phi[j], share);
+        p->size[i] = (float)blend((double)p->size[i], (double)o.size, share);
+        double phi = blend((double)def->phi[i], (double)o.phi, share);
         double r = 0.5 * un_particles_spacing(p, (double)p->volume[i]);
         un_vec3 middle = {x[0], x[1], x[2]}, n_middle = {normal[0], normal[1], normal[2]};
         un_particle_set_position(p, i, make_tangent(a, middle, phi, n_middle, r, r));
@@ -628,6 +662,7 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
                                (size_t)(own + added) + 1, sizeof *share->id);
     if (share) status = un_ranks_agree(ctx, status);
     UN_TRY(status);
+    un_pairs_send(ctx, &a.post);
     un_parallel_for(ctx, a.pair_count, 256, apply_merges, &a);
     un_parallel_for(ctx, a.split_count, 256, apply_splits, &a);
     if (a.pair_count > 0 || share)

@@ -255,20 +255,24 @@ static void both_deal(both *b, un_range own, const uint8_t *wanted)
 
 /* ---- resizing ---- */
 
-/* Groups with any that own particles ask for. */
-static uint8_t *near_groups(const both *b, un_range own)
+/* Own groups, and those with any that own particles ask for. */
+static uint8_t *near_groups(const both *b, un_range own, const un_resize_def *def)
 {
     const un_particles *p = &b->all.p;
     uint8_t *wanted = calloc((size_t)b->all.groups.group_count + 1, 1);
+    uint8_t *asks = calloc((size_t)p->count + 1, 1);
+    un_particles_find_resized(b->ctx, asks, p, def);
     for (int32_t i = (int32_t)own.begin; i < own.end; i++) {
         double reach = (double)un_resize_reach(b->all.radius[i], b->of.gap[i]);
         wanted[i / UN_GROUP] = 1;
+        if (!asks[i]) continue;
         for (int32_t j = 0; j < p->count; j++) {
             un_vec3 d = un_sub(un_particle_position(p, i), un_particle_position(p, j));
             double far = UN_RESIZE_FACTOR * (reach + (double)b->all.radius[j]);
             if (un_dot(d, d) < far * far) wanted[j / UN_GROUP] = 1;
         }
     }
+    free(asks);
     return wanted;
 }
 
@@ -296,10 +300,11 @@ static void resizing_is_that_of_one_rank(void **state)
         double volume;
         both_want(&b, round);
         un_range own = group_range((int)round % SPREAD_COUNT, b.all.p.count);
-        uint8_t *wanted = near_groups(&b, own);
-        both_deal(&b, own, wanted);
-        un_resize_def def = swarm_resize_def(&b.all, round), mine = my_resize_def(&b, round);
+        un_resize_def def = swarm_resize_def(&b.all, round);
         def.sheets = &b.of;
+        uint8_t *wanted = near_groups(&b, own, &def);
+        both_deal(&b, own, wanted);
+        un_resize_def mine = my_resize_def(&b, round);
         check_ok(b.ctx, un_markers_volume(b.ctx, &b.mine, &volume));
         assert_true(volume == un_particles_volume(alone, &b.all.p));
         check_ok(alone, un_particles_resize(alone, &b.all.arena, &b.all.p, &def, &expected));

@@ -122,6 +122,49 @@ static void check_reach(const markers_pair *m)
     free(here);
 }
 
+/* ---- what resizing asks for ---- */
+
+/* Every so many want to split. */
+static void set_sizes(un_particles *p, const un_particle_share *s)
+{
+    for (int64_t q = 0; q < p->count; q++) {
+        double edge = cbrt(p->volume[q]);
+        p->size[q] = (float)(un_particle_number(s, q) % 37 == 5 ? edge : 2 * edge);
+    }
+}
+
+/* All groups that those in need reach are there, but fewer than if all asked. */
+static void check_asked(pair *p, markers_pair *m)
+{
+    un_particle_share *s = &m->share;
+    un_resize_def def = {.volume_min = 1e-30, .volume_max = 1e30};
+    const un_particles *all = &m->all.particles;
+    set_sizes(&m->all.particles, NULL);
+    set_sizes(&m->mine.particles, s);
+    check_ok(p->s.ctx, un_markers_fetch_near(p->s.ctx, &p->s.arena, &m->mine, NULL, &def));
+    compare_particles(m, true);
+    uint8_t *here = calloc((size_t)m->all.groups.group_count + 8, 1);
+    uint8_t *asks = calloc((size_t)all->count + 1, 1);
+    un_particles_find_resized(p->alone, asks, all, &def);
+    for (int64_t g = 0; g < (m->mine.particles.count + 7) / 8; g++) here[s->group[g]] = 1;
+    for (int64_t i = s->own.begin; i < s->own.end; i++)
+        for (int64_t j = 0; asks[i] && j < all->count; j++) {
+            double d =
+                un_length(un_sub(un_particle_position(all, i), un_particle_position(all, j)));
+            double r = (double)m->all.radius[i] + (double)m->all.radius[j];
+            if (d < UN_RESIZE_FACTOR * r) assert_true(here[j / UN_GROUP]);
+        }
+    free(here);
+    free(asks);
+    int64_t few = m->mine.particles.count - (s->own.end - s->own.begin);
+    un_layered kept = {m->mine.radius, sizeof(float)};
+    un_copied radius = {&m->mine.radius, &m->mine.capacity[0], sizeof(float), "radius"};
+    un_markers_drop_copies(&m->mine, &kept, 1);
+    check_ok(p->s.ctx,
+             un_markers_fetch(p->s.ctx, &p->s.arena, &m->mine, NULL, UN_RESIZE_FACTOR, &radius, 1));
+    assert_true(few <= m->mine.particles.count - (s->own.end - s->own.begin));
+}
+
 /* ---- what nodes gather ---- */
 
 typedef struct nodal {
@@ -213,6 +256,7 @@ static void is_that_of_one_rank(void **state)
         check_reach(&m);
         for (int64_t q = 0; q < m.mine.particles.count; q++)
             assert_true(m.mine.radius[q] == m.all.radius[un_particle_number(&m.share, q)]);
+        check_asked(&p, &m);
         free_nodal(&all);
         free_nodal(&mine);
         markers_free(&m, &p);
