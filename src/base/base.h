@@ -130,6 +130,7 @@ un_status un_file_create(un_context *ctx, const char *path, un_file **file);
 void un_file_write(un_file *file, const void *bytes, size_t count);
 /* `count` numbers of `size` bytes each, least significant byte first. */
 void un_file_write_little(un_file *file, const void *values, size_t count, size_t size);
+void un_to_little(void *values, size_t count, size_t size); /* the same in place */
 void un_file_printf(un_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Flushes and returns the temporary name, under which a reader finds all that was written so far.
  * un_file_commit must still be called. */
@@ -139,6 +140,21 @@ un_status un_file_status(const un_file *file); /* of the writes so far */
  * on failure. */
 un_status un_file_commit(un_file *file);
 void un_file_discard(un_file *file);
+
+/* One file of several processes (ranks/files.c): one creates it under a temporary name that no
+ * other has, which ends in `ending`; the others join it. Who joined leaves it instead of
+ * committing it. */
+#define UN_FILE_ENDING 64
+un_status un_file_create_shared(un_context *ctx, const char *path, char ending[UN_FILE_ENDING],
+                                un_file **file);
+un_status un_file_join(un_context *ctx, const char *path, const char *ending, un_file **file);
+/* At once, and wherever other writes go. */
+void un_file_write_at(un_file *file, uint64_t offset, const void *bytes, size_t count);
+uint64_t un_file_size(const un_file *file); /* of all that other writes have written */
+/* Brings what this process wrote to the disk. */
+un_status un_file_sync(un_file *file);
+un_status un_file_leave(un_file *file); /* syncs; frees the handle in any case */
+
 /* Like mkdir -p. */
 un_status un_directory_create(un_context *ctx, const char *path);
 /* Whole file, NUL-terminated; size may be NULL. Free with un_free. */

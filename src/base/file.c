@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES ((size_t)1 << 18)
@@ -19,7 +20,9 @@ struct un_file {
     char *path;
     char *aside; /* the temporary file */
     int fd;
+    bool joined;      /* another process renames it */
     un_status status; /* of the first failure; the context's message explains it */
+    uint64_t size;    /* of what has been written in sequence */
     size_t used;
     char buffer[BUFFER_BYTES];
 };
@@ -116,7 +119,8 @@ static un_status check_place(un_context *ctx, const char *path)
                                              : "device");
 }
 
-un_status un_file_create(un_context *ctx, const char *path, un_file **out)
+static un_status make(un_context *ctx, const char *path, const char *ending, bool join,
+                      un_file **out)
 {
     *out = NULL;
     UN_TRY(check_place(ctx, path));
@@ -124,18 +128,20 @@ un_status un_file_create(un_context *ctx, const char *path, un_file **out)
     UN_ALLOC(ctx, file, 1);
     file->ctx = ctx;
     file->fd = -1;
+    file->joined = join;
+    file->size = 0;
     file->used = 0;
     file->status = UN_OK;
-    size_t length = strlen(path) + 32;
+    size_t length = strlen(path) + strlen(ending) + 1;
     file->path = un_strdup(ctx, path);
     file->aside = un_alloc(ctx, length, 1);
     if (!file->path || !file->aside) {
         file_free(file);
         return UN_ERROR_MEMORY;
     }
-    snprintf(file->aside, length, "%s.%ld.tmp", path, (long)getpid());
-    unlink(file->aside); /* left by an earlier process with our number */
-    file->fd = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    snprintf(file->aside, length, "%s%s", path, ending);
+    if (!join) unlink(file->aside); /* left by an earlier process with our number */
+    file->fd = open(file->aside, O_WRONLY | (join ? 0 : O_CREAT | O_EXCL) | O_CLOEXEC, 0666);
     if (file->fd < 0) {
         un_status status = un_file_fail(ctx, "write", path, errno);
         file_free(file);
@@ -143,6 +149,29 @@ un_status un_file_create(un_context *ctx, const char *path, un_file **out)
     }
     *out = file;
     return UN_OK;
+}
+
+un_status un_file_create(un_context *ctx, const char *path, un_file **out)
+{
+    char ending[UN_FILE_ENDING];
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)getpid());
+    return make(ctx, path, ending, false, out);
+}
+
+un_status un_file_create_shared(un_context *ctx, const char *path, char ending[UN_FILE_ENDING],
+                                un_file **out)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t mark = un_hash64((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec);
+    memset(ending, 0, UN_FILE_ENDING);
+    snprintf(ending, UN_FILE_ENDING, ".%ld.%016llx.tmp", (long)getpid(), (unsigned long long)mark);
+    return make(ctx, path, ending, false, out);
+}
+
+un_status un_file_join(un_context *ctx, const char *path, const char *ending, un_file **out)
+{
+    return make(ctx, path, ending, true, out);
 }
 
 static void write_through(un_file *file, const char *bytes, size_t count)
@@ -165,9 +194,30 @@ static void flush(un_file *file)
     file->used = 0;
 }
 
+void un_file_write_at(un_file *file, uint64_t offset, const void *bytes, size_t count)
+{
+    for (const char *at = bytes; count > 0 && file->status == UN_OK;) {
+        ssize_t written = pwrite(file->fd, at, count, (off_t)offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) {
+            file->status = un_file_fail(file->ctx, "write", file->path, written < 0 ? errno : EIO);
+            return;
+        }
+        at += written;
+        offset += (uint64_t)written;
+        count -= (size_t)written;
+    }
+}
+
+uint64_t un_file_size(const un_file *file)
+{
+    return file->size;
+}
+
 void un_file_write(un_file *file, const void *bytes, size_t count)
 {
     if (file->status != UN_OK || count == 0) return;
+    file->size += count;
     if (file->used + count > BUFFER_BYTES) flush(file);
     if (count > BUFFER_BYTES) {
         write_through(file, bytes, count);
@@ -206,7 +256,21 @@ void un_file_write_little(un_file *file, const void *values, size_t count, size_
     (void)size;
     un_file_write(file, values, count * size);
 }
+void un_to_little(void *values, size_t count, size_t size)
+{
+    (void)values, (void)count, (void)size;
+}
 #else
+void un_to_little(void *values, size_t count, size_t size)
+{
+    unsigned char *bytes = values;
+    for (size_t i = 0; i < count; i++, bytes += size)
+        for (size_t b = 0; b < size / 2; b++) {
+            unsigned char kept = bytes[b];
+            bytes[b] = bytes[size - 1 - b];
+            bytes[size - 1 - b] = kept;
+        }
+}
 void un_file_write_little(un_file *file, const void *values, size_t count, size_t size)
 {
     const unsigned char *bytes = values;
@@ -226,12 +290,30 @@ un_status un_file_status(const un_file *file)
     return file->status;
 }
 
+un_status un_file_sync(un_file *file)
+{
+    flush(file);
+    if (file->status == UN_OK && fsync(file->fd) != 0 && errno != EINVAL)
+        file->status = un_file_fail(file->ctx, "write", file->path, errno);
+    return file->status;
+}
+
+un_status un_file_leave(un_file *file)
+{
+    UN_ASSERT(file->joined);
+    un_status status = un_file_sync(file);
+    if (close(file->fd) != 0 && status == UN_OK && errno != EINTR)
+        status = un_file_fail(file->ctx, "write", file->path, errno);
+    file->fd = -1;
+    file_free(file);
+    return status;
+}
+
 un_status un_file_commit(un_file *file)
 {
     un_context *ctx = file->ctx;
-    flush(file);
-    if (file->status == UN_OK && fsync(file->fd) != 0 && errno != EINVAL)
-        file->status = un_file_fail(ctx, "write", file->path, errno);
+    UN_ASSERT(!file->joined);
+    un_file_sync(file);
     if (file->status == UN_OK && rename(file->aside, file->path) != 0)
         file->status = un_file_fail(ctx, "write", file->path, errno);
     if (file->status != UN_OK) unlink(file->aside);
@@ -251,7 +333,7 @@ un_status un_file_commit(un_file *file)
 void un_file_discard(un_file *file)
 {
     if (!file) return;
-    unlink(file->aside);
+    if (!file->joined) unlink(file->aside);
     file_free(file);
 }
 

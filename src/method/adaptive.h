@@ -63,7 +63,6 @@ typedef struct un_adaptive_ranks {
     double *probed; /* values of the scene's probes in this step, unless there is a whole; then how
                        far the floor is wet along those of fronts */
     bool has_probed;
-    un_particles window; /* rank 0: particles on their way to a file */
     void *fetched;
     size_t fetched_room;
 } un_adaptive_ranks;

@@ -21,7 +21,6 @@ void un_adaptive_ranks_free(un_adaptive *a)
     un_particle_share_free(&r->particles);
     un_tet_share_free(&r->tets);
     un_tree_share_free(&r->tree);
-    un_particles_free(ctx, &r->window);
     un_free(ctx, r->fetched);
     un_free(ctx, r->probed);
     *r = (un_adaptive_ranks){0};

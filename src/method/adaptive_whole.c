@@ -1,6 +1,6 @@
-/* What methods with particles on graded tets show on several ranks. Particles and checkpoints pass
- * through rank 0 a window at a time, and all find probes and make the surface together. For cells
- * rank 0 makes a state of its own, as from a checkpoint: it then needs the memory of one rank. */
+/* What methods with particles on graded tets show on several ranks. Each rank writes its particles
+ * and a part of the checkpoint, and all find probes and make the surface together. For cells rank 0
+ * makes a state of its own, as from a checkpoint: it then needs the memory of one rank. */
 #include "method/adaptive.h"
 
 /* ---- windows ---- */
@@ -10,48 +10,30 @@ static un_status need_fetched(un_adaptive *a, size_t bytes)
     return un_array_need(a->core.ctx, &a->ranks.fetched, &a->ranks.fetched_room, bytes + 1, 1);
 }
 
-static void window_of(const un_adaptive *a, const void *array, size_t size, int64_t begin,
-                      int64_t end, void *out)
-{
-    const un_particle_share *s = a->markers.share;
-    un_ranks_own_window(a->core.ctx, s->own, (const char *)array + (size_t)s->begin * size, size,
-                        begin, end, out);
-}
-
+/* Its own are one part of the order, so a rank has its windows. */
 static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view)
 {
-    un_adaptive *a = arg;
-    un_particles *w = &a->ranks.window;
-    const un_particles *p = &a->markers.particles;
-    if (un_rank(a->core.ctx) == 0) {
-        w->mixed = p->mixed;
-        UN_TRY(un_particles_reserve(a->core.ctx, w, end - begin));
-        if (fields & UN_DEPTHS) UN_TRY(need_fetched(a, (size_t)(end - begin) * sizeof(float)));
-    }
-    for (int k = 0; k < 3 && fields & UN_PLACES; k++)
-        window_of(a, p->x[k], sizeof *p->x[k], begin, end, w->x[k]);
-    for (int k = 0; k < 3 && fields & UN_VELOCITIES; k++)
-        window_of(a, p->v[k], sizeof *p->v[k], begin, end, w->v[k]);
-    if (fields & UN_VOLUMES) window_of(a, p->volume, sizeof *p->volume, begin, end, w->volume);
-    if (fields & UN_FLAGS) window_of(a, p->flags, 1, begin, end, w->flags);
-    if (fields & UN_MATTER) {
-        window_of(a, p->density, sizeof *p->density, begin, end, w->density);
-        window_of(a, p->viscosity, sizeof *p->viscosity, begin, end, w->viscosity);
-    }
-    if (fields & UN_DEPTHS)
-        window_of(a, a->markers.depth, sizeof(float), begin, end, a->ranks.fetched);
-    w->lead = p->lead;
-    w->count = (int32_t)(end - begin);
-    *view = *w;
-    view->depth = a->ranks.fetched;
+    const un_adaptive *a = arg;
+    const un_particle_share *s = a->markers.share;
+    int64_t at = begin - s->own.begin + s->begin;
+    (void)fields;
+    *view = (un_particles){0};
+    if (begin == end) return UN_OK;
+    *view = un_particles_part(&a->markers.particles, (un_part){at, at + end - begin});
+    view->depth = a->markers.depth + at;
     return UN_OK;
 }
 
 un_status un_adaptive_stream(void *state, un_particle_stream *stream)
 {
     un_adaptive *a = state;
-    *stream = (un_particle_stream){a->markers.share->own.total, a, window,
-                                   a->markers.particles.mixed, true};
+    un_range own = a->markers.share->own;
+    *stream = (un_particle_stream){.count = own.total,
+                                   .part = {own.begin, own.end},
+                                   .arg = a,
+                                   .window = window,
+                                   .mixed = a->markers.particles.mixed,
+                                   .depth = true};
     return UN_OK;
 }
 
@@ -62,8 +44,8 @@ static un_status fetch(un_adaptive *a, un_range range, const un_section *section
     size_t size = (size_t)section->width;
     UN_TRY(need_fetched(a, (size_t)(end - begin) * size));
     *data = a->ranks.fetched;
-    un_ranks_own_window(a->core.ctx, range, section->data, size, begin, end, a->ranks.fetched);
-    return UN_OK;
+    return un_ranks_windows(a->core.ctx, range, section->data, size, (un_part){begin, end},
+                            a->ranks.fetched);
 }
 static un_status fetch_particles(void *arg, const un_section *section, int64_t begin, int64_t end,
                                  const void **data)
@@ -139,7 +121,7 @@ static un_status collect(un_adaptive *a, un_state *to, const un_section *from)
     for (int64_t at = 0; from->fetch && at < from->count; at += step) {
         const void *data;
         int64_t end = un_min64(at + step, from->count);
-        UN_TRY(from->fetch(from->fetch_arg, from, at, end, &data));
+        UN_TRY(from->fetch(from->fetch_arg, from, at, first ? end : at, &data));
         if (first)
             memcpy((char *)all + (size_t)at * (size_t)from->width, data,
                    (size_t)(end - at) * (size_t)from->width);

@@ -57,7 +57,6 @@ typedef struct un_octree_ranks {
     bool shows_leaves;
     double *probed; /* until the next step: see un_core_probe_ranks */
     bool has_probed;
-    un_particles window; /* rank 0: particles on their way to a file */
     void *fetched;
     size_t fetched_room;
 } un_octree_ranks;

@@ -21,7 +21,6 @@ void un_octree_ranks_free(un_octree_flip *s)
     un_particle_share_free(&r->particles);
     un_leaf_share_free(&r->leaves);
     un_tree_share_free(&r->tree);
-    un_particles_free(ctx, &r->window);
     un_free(ctx, r->fetched);
     *r = (un_octree_ranks){0};
 }

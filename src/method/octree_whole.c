@@ -1,5 +1,5 @@
-/* What method `octree` shows on several ranks. Particles and checkpoints pass through rank 0 a
- * window at a time. For surfaces in 2D rank 0 gets all particles; what is at leaves every rank has.
+/* What method `octree` shows on several ranks. Each rank writes its particles and a part of the
+ * checkpoint. For surfaces in 2D rank 0 gets all particles; what is at leaves every rank has.
  * In 3D all make the surface together. */
 #include "method/octree.h"
 
@@ -30,27 +30,28 @@ static void fetch_fields(const un_octree_flip *s, unsigned fields, int64_t begin
     to->count = (int32_t)(end - begin);
 }
 
+/* Its own are one part of the order, so a rank has its windows. */
 static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view)
 {
-    un_octree_flip *s = arg;
-    un_particles *w = &s->ranks.window;
-    w->flat = s->markers.particles.flat;
-    if (un_rank(s->core.ctx) == 0) {
-        UN_TRY(un_particles_reserve(s->core.ctx, w, end - begin));
-        if (fields & UN_DEPTHS) UN_TRY(need_fetched(s, (size_t)(end - begin) * sizeof(float)));
-    }
-    fetch_fields(s, fields, begin, end, w);
-    if (fields & UN_DEPTHS)
-        window_of(s, s->markers.depth, sizeof(float), begin, end, s->ranks.fetched);
-    *view = *w;
-    view->depth = s->ranks.fetched;
+    const un_octree_flip *s = arg;
+    int64_t at = begin - s->ranks.particles.own.begin;
+    (void)fields;
+    *view = (un_particles){0};
+    if (begin == end) return UN_OK;
+    *view = un_particles_part(&s->markers.particles, (un_part){at, at + end - begin});
+    view->depth = s->markers.depth + at;
     return UN_OK;
 }
 
 un_status un_octree_stream(void *state, un_particle_stream *stream)
 {
     un_octree_flip *s = state;
-    *stream = (un_particle_stream){un_octree_particle_count(s), s, window, false, true};
+    un_range own = s->ranks.particles.own;
+    *stream = (un_particle_stream){.count = own.total,
+                                   .part = {own.begin, own.end},
+                                   .arg = s,
+                                   .window = window,
+                                   .depth = true};
     return UN_OK;
 }
 
@@ -61,8 +62,8 @@ static un_status fetch_particles(void *arg, const un_section *section, int64_t b
     size_t size = (size_t)section->width;
     UN_TRY(need_fetched(s, (size_t)(end - begin) * size));
     *data = s->ranks.fetched;
-    window_of(s, section->data, size, begin, end, s->ranks.fetched);
-    return UN_OK;
+    return un_ranks_windows(s->core.ctx, s->ranks.particles.own, section->data, size,
+                            (un_part){begin, end}, s->ranks.fetched);
 }
 
 un_status un_octree_save_particles(const un_octree_flip *s, un_state *out)

@@ -99,10 +99,10 @@ static un_status list_shown(un_uniform *s)
     return UN_OK;
 }
 
-static bool window_of(const un_uniform *s, const void *array, size_t size, int64_t begin,
-                      int64_t end, void *out)
+static un_status window_of(const un_uniform *s, const void *array, size_t size, un_part wanted,
+                           void *out)
 {
-    return un_ranks_listed_window(s->core.ctx, &s->ranks.shown, array, size, begin, end, out);
+    return un_ranks_listed_windows(s->core.ctx, &s->ranks.shown, array, size, wanted, out);
 }
 
 static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view)
@@ -110,36 +110,41 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
     un_uniform *s = arg;
     un_particles *w = &s->ranks.window;
     const un_particles *p = &s->particles;
-    bool able = true;
-    if (un_rank(s->core.ctx) == 0) UN_TRY(un_particles_reserve(s->core.ctx, w, end - begin));
+    un_part part = {begin, end};
+    UN_TRY(un_particles_reserve(s->core.ctx, w, end - begin));
     for (int a = 0; a < 3 && fields & UN_PLACES; a++)
-        able = able && window_of(s, p->x[a], sizeof *p->x[a], begin, end, w->x[a]);
+        UN_TRY(window_of(s, p->x[a], sizeof *p->x[a], part, w->x[a]));
     for (int a = 0; a < 3 && fields & UN_VELOCITIES; a++)
-        able = able && window_of(s, p->v[a], sizeof *p->v[a], begin, end, w->v[a]);
-    if (fields & UN_VOLUMES)
-        able = able && window_of(s, p->volume, sizeof *p->volume, begin, end, w->volume);
-    if (fields & UN_FLAGS) able = able && window_of(s, p->flags, 1, begin, end, w->flags);
-    if (fields & UN_MATTER)
-        able = able && window_of(s, p->density, 4, begin, end, w->density) &&
-               window_of(s, p->viscosity, 4, begin, end, w->viscosity);
+        UN_TRY(window_of(s, p->v[a], sizeof *p->v[a], part, w->v[a]));
+    if (fields & UN_VOLUMES) UN_TRY(window_of(s, p->volume, sizeof *p->volume, part, w->volume));
+    if (fields & UN_FLAGS) UN_TRY(window_of(s, p->flags, 1, part, w->flags));
+    if (fields & UN_MATTER) {
+        UN_TRY(window_of(s, p->density, sizeof *p->density, part, w->density));
+        UN_TRY(window_of(s, p->viscosity, sizeof *p->viscosity, part, w->viscosity));
+    }
     w->lead = p->lead;
     w->count = (int32_t)(end - begin);
     *view = *w;
-    return able ? UN_OK : UN_ERROR_MEMORY;
+    return UN_OK;
 }
 
+/* Slabs have particles from all over the order, so each rank gets its part from the others. */
 un_status un_uniform_stream(void *state, un_particle_stream *stream)
 {
     un_uniform *s = state;
     UN_TRY(list_shown(s));
-    *stream = (un_particle_stream){s->ranks.total, s, window, s->particles.mixed, false};
+    *stream = (un_particle_stream){.count = s->ranks.total,
+                                   .part = un_ranks_even(s->core.ctx, s->ranks.total),
+                                   .arg = s,
+                                   .window = window,
+                                   .mixed = s->particles.mixed};
     return UN_OK;
 }
 
 static un_status need_fetched(un_uniform *s, const un_section *section, int64_t count)
 {
     return un_array_need(s->core.ctx, &s->ranks.fetched, &s->ranks.fetched_room,
-                         (size_t)count * (size_t)section->width, 1);
+                         (size_t)count * (size_t)section->width + 1, 1);
 }
 
 static un_status fetch_particles(void *arg, const un_section *section, int64_t begin, int64_t end,
@@ -148,21 +153,21 @@ static un_status fetch_particles(void *arg, const un_section *section, int64_t b
     un_uniform *s = arg;
     UN_TRY(need_fetched(s, section, end - begin));
     *data = s->ranks.fetched;
-    return window_of(s, section->data, (size_t)section->width, begin, end, s->ranks.fetched)
-               ? UN_OK
-               : UN_ERROR_MEMORY;
+    return window_of(s, section->data, (size_t)section->width, (un_part){begin, end},
+                     s->ranks.fetched);
 }
 
 static un_status fetch_cells(void *arg, const un_section *section, int64_t begin, int64_t end,
                              const void **data)
 {
     un_uniform *s = arg;
+    size_t size = (size_t)section->width;
     un_part own = un_grid_own_cells(&s->core.grid, 0);
     UN_TRY(need_fetched(s, section, end - begin));
     *data = s->ranks.fetched;
-    un_ranks_window(s->core.ctx, (un_range){own.begin, own.end, s->core.grid.cell_count},
-                    section->data, (size_t)section->width, begin, end, s->ranks.fetched);
-    return UN_OK;
+    return un_ranks_windows(s->core.ctx, (un_range){own.begin, own.end, s->core.grid.cell_count},
+                            (const char *)section->data + (size_t)own.begin * size, size,
+                            (un_part){begin, end}, s->ranks.fetched);
 }
 
 un_status un_uniform_fetch_particles(const un_uniform *s, un_state *out, int32_t first)

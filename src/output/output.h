@@ -26,7 +26,7 @@ un_status un_output_surface(un_context *ctx, const char *path, const un_trimesh 
 void un_output_surface_write(un_file *file, const un_trimesh *mesh); /* into an open file */
 /* VTK XML PolyData, appended raw: points, velocity, volume, radius, ballistic, and depth unless
  * that is NULL (vtk.c). Separate drops count as ballistic wherever they are. */
-/* path: NULL on ranks other than 0, which take part. */
+/* On several ranks, called by all: each writes its part of the stream. */
 un_status un_output_particle_stream(un_context *ctx, const char *path,
                                     const un_particle_stream *stream);
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
@@ -98,7 +98,8 @@ un_status un_motion_place(const un_motion *motion, un_bodies *bodies, int32_t fr
 
 /* ---- checkpoints (checkpoint.c) ---- */
 
-/* Written under another name, synced, read back, checked, then renamed. */
+/* Written under another name, synced, read back, checked, then renamed. On several ranks, called by
+ * all, which do that together: rank 0's state has all sections, others' those that are fetched. */
 un_status un_checkpoint_write(un_context *ctx, const char *path, const un_state *state);
 /* The state must be empty. UN_ERROR_FILE: the file is missing or damaged. */
 un_status un_checkpoint_read(un_state *state, const char *path);

@@ -5,12 +5,13 @@
 
 #include <stdio.h>
 
+#include "ranks/ranks.h"
 #include "surface/surface.h"
 
 /* ---- the XML header and the arrays after it ---- */
 
 typedef struct vtk_writer {
-    un_file *file;
+    un_file *file;   /* several ranks: NULL but on rank 0, which writes the header */
     uint64_t offset; /* of the next array in the appended data */
 } vtk_writer;
 
@@ -44,9 +45,11 @@ static void data_begin(vtk_writer *w, int32_t components, int64_t count, size_t 
     un_file_write_little(w->file, &bytes, 1, sizeof bytes);
 }
 
+static const char tail[] = "\n</AppendedData>\n</VTKFile>\n";
+
 static un_status data_end(vtk_writer *w)
 {
-    un_file_printf(w->file, "\n</AppendedData>\n</VTKFile>\n");
+    un_file_printf(w->file, "%s", tail);
     return un_file_commit(w->file);
 }
 
@@ -84,86 +87,122 @@ static void data_sequence(vtk_writer *w, int32_t first, int32_t step, int64_t co
 static un_status view_window(void *arg, unsigned fields, int64_t begin, int64_t end,
                              un_particles *view)
 {
-    const un_particles *p = arg;
     (void)fields;
-    *view = *p;
-    for (int a = 0; a < 3; a++) {
-        view->x[a] = p->x[a] + begin;
-        view->v[a] = p->v[a] + begin;
-    }
-    view->volume = p->volume + begin;
-    view->flags = p->flags + begin;
-    if (p->density) view->density = p->density + begin;
-    if (p->density) view->viscosity = p->viscosity + begin;
-    view->count = (int32_t)(end - begin);
+    *view = un_particles_part(arg, (un_part){begin, end});
     return UN_OK;
 }
 
 /* Particles at a time. */
-#define WINDOW ((int64_t)1 << 18)
+#define WINDOW ((int64_t)1 << 16)
 
-/* Puts one array of a window; first: the number of its first particle. */
-typedef void put_window(un_file *file, const un_particles *window, int64_t first, const void *arg);
+/* One array of a window, to `to`; first: the number of its first particle. */
+typedef void form(void *to, const un_particles *window, int64_t first, const void *arg);
 
-static void put_velocities(un_file *file, const un_particles *p, int64_t first, const void *arg)
+static void form_vector(float *to, un_vec3 a)
 {
-    (void)first, (void)arg;
-    for (int32_t q = 0; q < p->count; q++) put_vector(file, un_particle_velocity(p, q));
+    to[0] = (float)a.x;
+    to[1] = (float)a.y;
+    to[2] = (float)a.z;
 }
-static void put_places(un_file *file, const un_particles *p, int64_t first, const void *arg)
+static void form_velocities(void *to, const un_particles *p, int64_t first, const void *arg)
 {
     (void)first, (void)arg;
-    for (int32_t q = 0; q < p->count; q++) put_vector(file, un_particle_position(p, q));
+    for (int32_t q = 0; q < p->count; q++)
+        form_vector((float *)to + 3 * (size_t)q, un_particle_velocity(p, q));
 }
-static void put_volumes(un_file *file, const un_particles *p, int64_t first, const void *arg)
+static void form_places(void *to, const un_particles *p, int64_t first, const void *arg)
 {
     (void)first, (void)arg;
-    un_file_write_little(file, p->volume, (size_t)p->count, sizeof(float));
+    for (int32_t q = 0; q < p->count; q++)
+        form_vector((float *)to + 3 * (size_t)q, un_particle_position(p, q));
 }
-static void put_radii(un_file *file, const un_particles *p, int64_t first, const void *arg)
+static void form_floats(void *to, const float *from, int32_t count)
 {
-    (void)first, (void)arg;
-    for (int32_t q = 0; q < p->count; q++) put_float(file, un_particle_ball(p, q));
+    if (count > 0) memcpy(to, from, (size_t)count * sizeof *from);
 }
-static void put_flights(un_file *file, const un_particles *p, int64_t first, const void *arg)
+static void form_volumes(void *to, const un_particles *p, int64_t first, const void *arg)
 {
     (void)first, (void)arg;
-    for (int32_t q = 0; q < p->count; q++) {
-        uint8_t ballistic = (p->flags[q] & UN_PARTICLE_APART) != 0;
-        un_file_write(file, &ballistic, 1);
+    form_floats(to, p->volume, p->count);
+}
+static void form_radii(void *to, const un_particles *p, int64_t first, const void *arg)
+{
+    float *radius = to;
+    (void)first, (void)arg;
+    for (int32_t q = 0; q < p->count; q++) radius[q] = (float)un_particle_ball(p, q);
+}
+static void form_flights(void *to, const un_particles *p, int64_t first, const void *arg)
+{
+    uint8_t *ballistic = to;
+    (void)first, (void)arg;
+    for (int32_t q = 0; q < p->count; q++) ballistic[q] = (p->flags[q] & UN_PARTICLE_APART) != 0;
+}
+static void form_depths(void *to, const un_particles *p, int64_t first, const void *depth)
+{
+    form_floats(to, (const float *)depth + first, p->count);
+}
+static void form_own_depths(void *to, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    form_floats(to, p->depth, p->count);
+}
+static void form_densities(void *to, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    form_floats(to, p->density, p->count);
+}
+static void form_viscosities(void *to, const un_particles *p, int64_t first, const void *arg)
+{
+    (void)first, (void)arg;
+    form_floats(to, p->viscosity, p->count);
+}
+/* Numbers from *arg on. */
+static void form_numbers(void *to, const un_particles *p, int64_t first, const void *arg)
+{
+    int32_t *number = to, from = *(const int32_t *)arg;
+    for (int32_t q = 0; q < p->count; q++) number[q] = (int32_t)(from + first + q);
+}
+
+/* Writes arrays of particles: one rank the windows one after the other, several each its part. */
+typedef struct particle_writer {
+    vtk_writer w;
+    const un_particle_stream *stream;
+    un_ranks_file *shared; /* NULL: one rank */
+    uint64_t at;           /* in the shared file: where the next array begins */
+    int64_t rounds;        /* of windows, the same on all ranks */
+    char *bytes;           /* room for an array of a window */
+} particle_writer;
+
+/* An array begins with its length, which rank 0 writes. A rank with fewer windows than others takes
+ * part in the rest with empty ones. */
+static un_status data_particles(particle_writer *pw, unsigned fields, int32_t components,
+                                size_t size, form *put, const void *arg)
+{
+    const un_particle_stream *s = pw->stream;
+    size_t each = (size_t)components * size;
+    bool first_rank = pw->w.file != NULL;
+    if (first_rank && !pw->shared) data_begin(&pw->w, components, s->count, size);
+    for (int64_t k = 0; k < pw->rounds; k++) {
+        int64_t begin = un_min64(s->part.begin + k * WINDOW, s->part.end);
+        int64_t end = un_min64(begin + WINDOW, s->part.end);
+        un_particles view = {.count = (int32_t)(end - begin)};
+        uint64_t length = (uint64_t)s->count * each;
+        size_t ahead = k == 0 && first_rank && pw->shared ? sizeof length : 0;
+        if (fields) UN_TRY(s->window(s->arg, fields, begin, end, &view));
+        put(pw->bytes + sizeof length, &view, begin, arg);
+        size_t bytes = (size_t)(end - begin) * each;
+        un_to_little(pw->bytes + sizeof length, bytes / size, size);
+        if (!pw->shared) {
+            un_file_write(pw->w.file, pw->bytes + sizeof length, bytes);
+            continue;
+        }
+        un_to_little(&length, 1, sizeof length);
+        memcpy(pw->bytes, &length, sizeof length);
+        uint64_t to = pw->at + sizeof length + (uint64_t)begin * each - ahead;
+        UN_TRY(
+            un_ranks_file_write(pw->shared, to, pw->bytes + sizeof length - ahead, ahead + bytes));
     }
-}
-static void put_depths(un_file *file, const un_particles *p, int64_t first, const void *depth)
-{
-    un_file_write_little(file, (const float *)depth + first, (size_t)p->count, sizeof(float));
-}
-static void put_own_depths(un_file *file, const un_particles *p, int64_t first, const void *arg)
-{
-    (void)first, (void)arg;
-    un_file_write_little(file, p->depth, (size_t)p->count, sizeof(float));
-}
-static void put_densities(un_file *file, const un_particles *p, int64_t first, const void *arg)
-{
-    (void)first, (void)arg;
-    un_file_write_little(file, p->density, (size_t)p->count, sizeof(float));
-}
-static void put_viscosities(un_file *file, const un_particles *p, int64_t first, const void *arg)
-{
-    (void)first, (void)arg;
-    un_file_write_little(file, p->viscosity, (size_t)p->count, sizeof(float));
-}
-
-/* An array of all particles, window by window. A rank that does not write takes part. */
-static un_status data_particles(vtk_writer *w, const un_particle_stream *stream, unsigned fields,
-                                int32_t components, size_t size, put_window *put, const void *arg)
-{
-    un_particles view;
-    if (w->file) data_begin(w, components, stream->count, size);
-    for (int64_t at = 0; at < stream->count; at += WINDOW) {
-        int64_t end = un_min64(at + WINDOW, stream->count);
-        UN_TRY(stream->window(stream->arg, fields, at, end, &view));
-        if (w->file) put(w->file, &view, at, arg);
-    }
+    pw->at += sizeof(uint64_t) + (uint64_t)s->count * each;
     return UN_OK;
 }
 
@@ -194,52 +233,77 @@ static void head_particles(vtk_writer *w, int64_t count, bool depth, bool mixed)
     head_end(w, "PolyData");
 }
 
-static un_status data_of_stream(vtk_writer *w, const un_particle_stream *s, const float *depth,
-                                bool mixed)
+static un_status data_of_stream(particle_writer *pw, const float *depth, bool mixed)
 {
     size_t size = sizeof(float);
-    UN_TRY(data_particles(w, s, UN_VELOCITIES, 3, size, put_velocities, NULL));
-    UN_TRY(data_particles(w, s, UN_VOLUMES, 1, size, put_volumes, NULL));
-    UN_TRY(data_particles(w, s, UN_VOLUMES, 1, size, put_radii, NULL));
-    UN_TRY(data_particles(w, s, UN_FLAGS, 1, 1, put_flights, NULL));
-    if (depth) UN_TRY(data_particles(w, s, 0, 1, size, put_depths, depth));
-    if (s->depth) UN_TRY(data_particles(w, s, UN_DEPTHS, 1, size, put_own_depths, NULL));
+    const int32_t from_0 = 0, from_1 = 1;
+    UN_TRY(data_particles(pw, UN_VELOCITIES, 3, size, form_velocities, NULL));
+    UN_TRY(data_particles(pw, UN_VOLUMES, 1, size, form_volumes, NULL));
+    UN_TRY(data_particles(pw, UN_VOLUMES, 1, size, form_radii, NULL));
+    UN_TRY(data_particles(pw, UN_FLAGS, 1, 1, form_flights, NULL));
+    if (depth) UN_TRY(data_particles(pw, 0, 1, size, form_depths, depth));
+    if (pw->stream->depth) UN_TRY(data_particles(pw, UN_DEPTHS, 1, size, form_own_depths, NULL));
     if (mixed) {
-        UN_TRY(data_particles(w, s, UN_MATTER, 1, size, put_densities, NULL));
-        UN_TRY(data_particles(w, s, UN_MATTER, 1, size, put_viscosities, NULL));
+        UN_TRY(data_particles(pw, UN_MATTER, 1, size, form_densities, NULL));
+        UN_TRY(data_particles(pw, UN_MATTER, 1, size, form_viscosities, NULL));
     }
-    return data_particles(w, s, UN_PLACES, 3, size, put_places, NULL);
+    UN_TRY(data_particles(pw, UN_PLACES, 3, size, form_places, NULL));
+    UN_TRY(data_particles(pw, 0, 1, sizeof(int32_t), form_numbers, &from_0));
+    return data_particles(pw, 0, 1, sizeof(int32_t), form_numbers, &from_1);
 }
 
-static un_status write_stream(un_context *ctx, const char *path, const un_particle_stream *s,
-                              const float *depth, bool mixed)
+/* Room for the widest array, and a length before it. */
+#define WINDOW_BYTES ((size_t)WINDOW * 3 * sizeof(float) + sizeof(uint64_t))
+
+static un_status write_shared(un_context *ctx, const char *path, particle_writer *pw)
 {
-    vtk_writer w = {0};
-    if (!path) return data_of_stream(&w, s, depth, mixed);
-    UN_TRY(un_file_create(ctx, path, &w.file));
-    head_particles(&w, s->count, depth || s->depth, mixed);
-    un_status status = data_of_stream(&w, s, depth, mixed);
-    if (status != UN_OK) {
-        un_file_discard(w.file);
-        return status;
+    const un_particle_stream *s = pw->stream;
+    UN_TRY(un_ranks_file_create(ctx, path, &pw->shared));
+    pw->w.file = un_ranks_file_first(pw->shared);
+    if (pw->w.file) {
+        head_particles(&pw->w, s->count, s->depth, s->mixed);
+        pw->at = un_file_size(pw->w.file);
     }
-    data_sequence(&w, 0, 1, s->count);
-    data_sequence(&w, 1, 1, s->count);
-    return data_end(&w);
+    un_ranks_tell(un_context_ranks(ctx), &pw->at, sizeof pw->at);
+    un_status status = data_of_stream(pw, NULL, s->mixed);
+    if (status == UN_OK)
+        status = un_ranks_file_write(pw->shared, pw->at, tail, pw->w.file ? sizeof tail - 1 : 0);
+    if (status == UN_OK) return un_ranks_file_commit(pw->shared);
+    un_ranks_file_discard(pw->shared);
+    return status;
 }
 
 un_status un_output_particle_stream(un_context *ctx, const char *path,
                                     const un_particle_stream *stream)
 {
-    return write_stream(ctx, path, stream, NULL, stream->mixed);
+    int64_t most = (int64_t)un_ranks_max(ctx, (double)(stream->part.end - stream->part.begin));
+    particle_writer pw = {.stream = stream, .rounds = un_max64((most + WINDOW - 1) / WINDOW, 1)};
+    pw.bytes = un_alloc(ctx, WINDOW_BYTES, 1);
+    un_status status = un_ranks_agree(ctx, pw.bytes ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) status = write_shared(ctx, path, &pw);
+    un_free(ctx, pw.bytes);
+    return status;
 }
 
 un_status un_output_particles(un_context *ctx, const char *path, const un_particles *particles,
                               const float *depth)
 {
-    bool mixed = particles->density != NULL;
-    un_particle_stream stream = {particles->count, (void *)particles, view_window, mixed, false};
-    return write_stream(ctx, path, &stream, depth, mixed);
+    int64_t count = particles->count;
+    un_particle_stream stream = {.count = count,
+                                 .part = {0, count},
+                                 .arg = (void *)particles,
+                                 .window = view_window,
+                                 .mixed = particles->density != NULL};
+    particle_writer pw = {.stream = &stream, .rounds = (count + WINDOW - 1) / WINDOW};
+    UN_ALLOC(ctx, pw.bytes, WINDOW_BYTES);
+    un_status status = un_file_create(ctx, path, &pw.w.file);
+    if (status == UN_OK) {
+        head_particles(&pw.w, count, depth != NULL, stream.mixed);
+        data_of_stream(&pw, depth, stream.mixed); /* views do not fail */
+        status = data_end(&pw.w);
+    }
+    un_free(ctx, pw.bytes);
+    return status;
 }
 
 /* ---- surfaces ---- */

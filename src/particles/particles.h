@@ -117,7 +117,7 @@ static inline un_particles un_particles_part(const un_particles *p, un_part part
     }
     view.volume += part.begin;
     view.flags += part.begin;
-    view.fall += part.begin;
+    if (p->fall) view.fall += part.begin;
     if (p->size) view.size += part.begin;
     if (p->density) view.density += part.begin;
     if (p->viscosity) view.viscosity += part.begin;
@@ -205,8 +205,8 @@ typedef struct un_settling {
 } un_settling;
 un_status un_particles_keep_all(un_context *ctx, un_particles *particles, const un_settling *def);
 
-/* Particles in their order, a window at a time, where no rank holds all of them. All ranks ask for
- * the same windows. */
+/* Particles in their order, a window at a time, where no rank holds all of them. Each rank asks for
+ * windows of its part, and all ask together. */
 enum {
     UN_PLACES = 1,
     UN_VELOCITIES = 2,
@@ -217,9 +217,10 @@ enum {
 };
 typedef struct un_particle_stream {
     int64_t count;
+    un_part part; /* of this rank; parts follow one another */
     void *arg;
-    /* On rank 0: these fields of particles begin, begin + 1, ... as particles 0, 1, ... of view,
-     * until the next call. */
+    /* These fields of particles begin, begin + 1, ... as particles 0, 1, ... of view, until the
+     * next call. */
     un_status (*window)(void *arg, unsigned fields, int64_t begin, int64_t end, un_particles *view);
     bool mixed; /* they have densities and viscosities of their own */
     bool depth; /* there are depths */

@@ -29,6 +29,8 @@ typedef struct un_traffic {
     double elements; /* bytes of elements in exchanges: particles */
     double rows;     /* bytes of elements in halos: rows of systems */
     double listed;   /* bytes of lists that all ranks have got */
+    double filed;    /* bytes on their way to files, to the ranks that write them, */
+    double written;  /* and bytes that this rank has written to files of all ranks */
     double messages; /* each to one rank */
     double calls;    /* that wait for all ranks: sums, maxima, agreements */
     double seconds;  /* of processor time inside MPI, waiting included */
@@ -119,21 +121,21 @@ typedef struct un_layered {
 
 /* The elements of all ranks' ranges, to rank 0. */
 void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size);
-/* Elements begin to end of an array that ranks hold in ranges, to `out` on rank 0. */
-void un_ranks_window(un_context *ctx, un_range range, const void *array, size_t size, int64_t begin,
-                     int64_t end, void *out);
-/* The same where a rank's array has only its own elements. */
+/* Elements begin to end of what ranks hold in ranges, to `out` on rank 0. own: this rank's. */
 void un_ranks_own_window(un_context *ctx, un_range range, const void *own, size_t size,
                          int64_t begin, int64_t end, void *out);
-/* The same where ranks list their elements: element id[k], ascending, is array[index[k]]. false: no
- * memory. */
+/* To each rank the elements that it wants (windows.c). A rank that gets no memory for it fails
+ * alone, which ends all. */
+un_status un_ranks_windows(un_context *ctx, un_range range, const void *own, size_t size,
+                           un_part wanted, void *out);
+/* The same where ranks list their elements: element id[k], ascending, is array[index[k]]. */
 typedef struct un_listed {
     const uint32_t *id;
     const int32_t *index;
     int64_t count;
 } un_listed;
-bool un_ranks_listed_window(un_context *ctx, const un_listed *listed, const void *array,
-                            size_t size, int64_t begin, int64_t end, void *out);
+un_status un_ranks_listed_windows(un_context *ctx, const un_listed *listed, const void *array,
+                                  size_t size, un_part wanted, void *out);
 /* Rank 0 gives each rank the elements of its part. */
 un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size);
 
@@ -275,5 +277,26 @@ un_status un_exchange_reply(un_context *ctx, const void *from, const int32_t *to
                             size_t size, const int32_t *from_rank, int64_t from_count, void **in);
 /* Bytes that this rank has sent to others through it. */
 size_t un_exchange_bytes(const un_exchange *exchange);
+
+/* ---- files (files.c) ---- */
+
+/* A file that all ranks write, each bytes that it has. It appears under its name when all have
+ * written and synced it. The first failure to write is kept, and sync and commit tell it to all. A
+ * rank that gets no memory fails alone, which ends all. */
+typedef struct un_ranks_file un_ranks_file;
+un_status un_ranks_file_create(un_context *ctx, const char *path, un_ranks_file **file);
+/* On rank 0: for its beginning, not more than a million bytes of it; NULL elsewhere. */
+un_file *un_ranks_file_first(un_ranks_file *file);
+/* This rank's bytes, to their place. */
+un_status un_ranks_file_write(un_ranks_file *file, uint64_t offset, const void *bytes,
+                              size_t count);
+/* This rank's bytes, after those of the ranks before and of earlier calls. *offset: their place.
+ * *more: what rank 0 said. */
+un_status un_ranks_file_append(un_ranks_file *file, const void *bytes, size_t count, bool *more,
+                               uint64_t *offset);
+/* What all ranks wrote can then be read under a temporary name. */
+un_status un_ranks_file_sync(un_ranks_file *file, const char **aside);
+un_status un_ranks_file_commit(un_ranks_file *file); /* frees it in any case */
+void un_ranks_file_discard(un_ranks_file *file);     /* by all; NULL is fine */
 
 #endif

@@ -48,13 +48,6 @@ void un_ranks_collect(un_context *ctx, un_range range, void *array, size_t size)
     }
 }
 
-void un_ranks_window(un_context *ctx, un_range range, const void *array, size_t size, int64_t begin,
-                     int64_t end, void *out)
-{
-    const char *own = (const char *)array + (size_t)range.begin * size;
-    un_ranks_own_window(ctx, range, own, size, begin, end, out);
-}
-
 void un_ranks_own_window(un_context *ctx, un_range range, const void *own, size_t size,
                          int64_t begin, int64_t end, void *out)
 {
@@ -73,77 +66,6 @@ void un_ranks_own_window(un_context *ctx, un_range range, const void *own, size_
         bytes = (size_t)(mine.end - mine.begin) * size;
         if (bytes > 0) receive_long(r, (char *)out + (size_t)(mine.begin - begin) * size, bytes);
     }
-}
-
-static int64_t first_listed(const un_listed *l, int64_t id)
-{
-    int64_t low = 0, high = l->count;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (l->id[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* to[k] = from[index[k]], of the sizes that there are. */
-#define PICK(type)                                                                                 \
-    for (int64_t k = 0; k < count; k++) ((type *)to)[k] = ((const type *)from)[index[k]]
-static void pick(void *to, const void *from, const int32_t *index, int64_t count, size_t size)
-{
-    if (size == 8)
-        PICK(uint64_t);
-    else if (size == 4)
-        PICK(uint32_t);
-    else
-        for (int64_t k = 0; k < count; k++)
-            memcpy((char *)to + (size_t)k * size, (const char *)from + (size_t)index[k] * size,
-                   size);
-}
-
-/* to[id[k] - begin] = from[k]. */
-#define PLACE(type)                                                                                \
-    for (int64_t k = 0; k < count; k++) ((type *)to)[id[k] - begin] = ((const type *)from)[k]
-static void place(void *to, const void *from, const uint32_t *id, int64_t begin, int64_t count,
-                  size_t size)
-{
-    if (size == 8)
-        PLACE(uint64_t);
-    else if (size == 4)
-        PLACE(uint32_t);
-    else
-        for (int64_t k = 0; k < count; k++)
-            memcpy((char *)to + (size_t)(id[k] - begin) * size,
-                   (const char *)from + (size_t)k * size, size);
-}
-
-bool un_ranks_listed_window(un_context *ctx, const un_listed *l, const void *array, size_t size,
-                            int64_t begin, int64_t end, void *out)
-{
-    int64_t first = first_listed(l, begin), count = first_listed(l, end) - first;
-    size_t room = (size_t)(end - begin);
-    /* rank 0: room for what another has of the window */
-    uint32_t *id = un_alloc(ctx, room + 1, sizeof *id);
-    char *values = un_alloc(ctx, room + 1, size);
-    bool able = id && values;
-    if (able) pick(values, array, l->index + first, count, size);
-    if (able && un_rank(ctx) == 0) place(out, values, l->id + first, begin, count, size);
-    if (able && un_rank(ctx) > 0) {
-        un_link_send_bytes(0, &count, sizeof count);
-        if (count > 0) send_long(0, (const char *)(l->id + first), (size_t)count * sizeof *id);
-        if (count > 0) send_long(0, values, (size_t)count * size);
-    }
-    for (int32_t r = 1; able && un_rank(ctx) == 0 && r < un_rank_count(ctx); r++) {
-        un_link_receive_bytes(r, &count, sizeof count);
-        if (count > 0) receive_long(r, (char *)id, (size_t)count * sizeof *id);
-        if (count > 0) receive_long(r, values, (size_t)count * size);
-        place(out, values, id, begin, count, size);
-    }
-    un_free(ctx, id);
-    un_free(ctx, values);
-    return able;
 }
 
 un_status un_ranks_deal(un_context *ctx, un_part part, void *array, size_t size)

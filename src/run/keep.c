@@ -106,6 +106,17 @@ static void prune(const un_loop *l)
     un_free(l->ctx, list);
 }
 
+/* What rank 0 adds to the method's arrays. */
+static un_status begin_save(un_loop *l, un_state *all)
+{
+    if (!l->writes) return UN_OK;
+    /* The rows that the checkpoint relies on are on the disk before it is. */
+    UN_TRY(un_table_sync(l->stats));
+    UN_TRY(un_table_sync(l->probes));
+    if (l->bodies) UN_TRY(un_table_sync(l->bodies));
+    return add_run(l, all);
+}
+
 un_status un_loop_save(un_loop *l, bool before)
 {
     char path[UN_PATH_MAX];
@@ -114,21 +125,14 @@ un_status un_loop_save(un_loop *l, bool before)
     un_state all;
     if (!before) UN_TRY(un_loop_gather(l, UN_SHOW_STATE));
     un_state_clear(&l->seen);
-    if (!l->writes) {
-        UN_TRY(l->method->save(l->state, &l->seen));
-        return un_state_follow(&l->seen);
-    }
     un_state_init(&all, l->ctx);
-    /* The rows that the checkpoint relies on are on the disk before it is. */
-    un_status status = un_table_sync(l->stats);
-    if (status == UN_OK) status = un_table_sync(l->probes);
-    if (status == UN_OK && l->bodies) status = un_table_sync(l->bodies);
+    un_status status = begin_save(l, &all);
     if (status == UN_OK && !before) status = l->method->save(l->state, &l->seen);
-    if (status == UN_OK) status = add_run(l, &all);
     if (status == UN_OK) status = un_state_append(&all, before ? &l->before : &l->seen);
     un_loop_checkpoint_path(path, l, &name);
     if (status == UN_OK) status = un_checkpoint_write(l->ctx, path, &all);
     un_state_free(&all);
+    if (!l->writes) return status;
     if (status == UN_OK) prune(l);
     l->saved_at = un_seconds();
     l->save_cost = l->saved_at - clock;

@@ -213,7 +213,8 @@ static un_status write_frame(un_loop *l, int32_t frame)
     if (!l->writes) {
         un_trimesh none;
         if (l->def->output.surface) UN_TRY(make_surface(l, &none));
-        if (shows_particles(l)) UN_TRY(write_stream(l, NULL));
+        un_loop_path(path, l, "frames/%04d/particles.vtp", frame);
+        if (shows_particles(l)) UN_TRY(write_stream(l, path));
         l->frame = frame;
         l->between = false;
         return UN_OK;

@@ -1,4 +1,5 @@
-/* Turns a state into bytes; see format.h. Chunks are packed in parallel, a few at a time. */
+/* Turns a state into bytes; see format.h. Chunks are packed in parallel, a few at a time, by one
+ * rank or by all. */
 #include "state/format.h"
 #include "state/state.h"
 
@@ -136,28 +137,17 @@ static void encode_chunk(slot *s)
     s->bytes = used + 4;
 }
 
+typedef struct packing {
+    slot *slots;
+    int64_t count;
+} packing;
+
 static void encode_slots(void *arg, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) encode_chunk((slot *)arg + i);
 }
 
-/* Elements that are fetched at once: whole chunks. */
-#define FETCHED (16 * (int64_t)UN_CHUNK)
-
-un_status un_state_follow(const un_state *state)
-{
-    const void *none;
-    for (int32_t i = 0; i < state->count; i++) {
-        const un_section *s = &state->sections[i];
-        for (int64_t at = 0; s->fetch && at < s->count; at += FETCHED)
-            UN_TRY(s->fetch(s->fetch_arg, s, at, un_min64(at + FETCHED, s->count), &none));
-    }
-    return UN_OK;
-}
-
-static uint32_t encode_section(const un_state *state, const un_section *section, slot *slots,
-                               int64_t slot_count, uint32_t crc, un_state_sink *sink, void *arg,
-                               un_status *status)
+static uint32_t encode_head(const un_section *section, uint32_t crc, un_state_sink *sink, void *arg)
 {
     uint8_t head[UN_SECTION_BYTES];
     memcpy(head, section->name, UN_STATE_NAME);
@@ -165,57 +155,201 @@ static uint32_t encode_section(const un_state *state, const un_section *section,
     un_put64(head + 36, (uint64_t)section->count);
     un_put32(head + 44, un_crc(0, head, 44));
     sink(arg, head, sizeof head);
-    crc = un_crc(crc, head, sizeof head);
-    const uint8_t *data = section->fetch ? NULL : un_section_data(section);
-    int64_t window_end = section->fetch ? 0 : section->count, window_begin = 0;
-    for (int64_t at = 0; at < section->count;) {
+    return un_crc(crc, head, sizeof head);
+}
+
+/* Elements that begin where a chunk does. */
+static uint32_t encode_elements(un_context *ctx, const void *data, int64_t count, int32_t width,
+                                const packing *p, uint32_t crc, un_state_sink *sink, void *arg)
+{
+    for (int64_t at = 0; at < count;) {
         int64_t taken = 0;
-        if (at == window_end) { /* fetched sections only */
-            window_begin = at;
-            window_end = un_min64(at + FETCHED, section->count);
-            const void *window = NULL;
-            *status = section->fetch(section->fetch_arg, section, at, window_end, &window);
-            if (*status != UN_OK) return crc;
-            data = window;
-        }
-        for (; taken < slot_count && at < window_end; taken++) {
-            slot *s = &slots[taken];
-            s->elements = data + (at - window_begin) * section->width;
-            s->width = section->width;
-            s->count = un_min64(UN_CHUNK, window_end - at);
+        for (; taken < p->count && at < count; taken++) {
+            slot *s = &p->slots[taken];
+            s->elements = (const uint8_t *)data + at * width;
+            s->width = width;
+            s->count = un_min64(UN_CHUNK, count - at);
             at += s->count;
         }
-        un_parallel_for(state->ctx, taken, 1, encode_slots, slots);
+        un_parallel_for(ctx, taken, 1, encode_slots, p->slots);
         for (int64_t i = 0; i < taken; i++) {
-            sink(arg, slots[i].out, slots[i].bytes);
-            crc = un_crc(crc, slots[i].out + slots[i].bytes - 4, 4);
+            const slot *s = &p->slots[i];
+            sink(arg, s->out, s->bytes);
+            crc = un_crc(crc, s->out + s->bytes - 4, 4);
         }
     }
     return crc;
 }
 
-un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg)
+static un_status make_slots(const un_state *state, packing *p)
 {
-    int64_t slot_count = 2 * (int64_t)un_context_threads(state->ctx), chunks = 1;
+    int64_t chunks = 1;
     for (int32_t i = 0; i < state->count; i++)
         chunks = un_max64(chunks, (state->sections[i].count + UN_CHUNK - 1) / UN_CHUNK);
-    slot_count = un_min64(slot_count, chunks);
-    un_status status = UN_OK;
-    slot *slots;
-    UN_ALLOC(state->ctx, slots, slot_count);
-    uint8_t head[UN_HEAD_BYTES], tail[UN_TAIL_BYTES];
+    p->count = un_min64(2 * (int64_t)un_context_threads(state->ctx), chunks);
+    UN_ALLOC(state->ctx, p->slots, p->count);
+    return UN_OK;
+}
+
+static uint32_t encode_begin(const un_state *state, un_state_sink *sink, void *arg)
+{
+    uint8_t head[UN_HEAD_BYTES];
     memcpy(head, UN_HEAD_MAGIC, 8);
     un_put32(head + 8, UN_FORMAT);
     un_put32(head + 12, (uint32_t)state->count);
     un_put32(head + 16, un_crc(0, head, 16));
     sink(arg, head, sizeof head);
-    uint32_t crc = un_crc(0, head, sizeof head);
-    for (int32_t i = 0; i < state->count && status == UN_OK; i++)
-        crc =
-            encode_section(state, &state->sections[i], slots, slot_count, crc, sink, arg, &status);
+    return un_crc(0, head, sizeof head);
+}
+
+static void encode_end(uint32_t crc, un_state_sink *sink, void *arg)
+{
+    uint8_t tail[UN_TAIL_BYTES];
     memcpy(tail, UN_TAIL_MAGIC, 8);
     un_put32(tail + 8, un_crc(crc, tail, 8));
     sink(arg, tail, sizeof tail);
-    un_free(state->ctx, slots);
+}
+
+un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg)
+{
+    packing p;
+    UN_TRY(make_slots(state, &p));
+    uint32_t crc = encode_begin(state, sink, arg);
+    for (int32_t i = 0; i < state->count; i++) {
+        const un_section *s = &state->sections[i];
+        UN_ASSERT(!s->fetch);
+        crc = encode_head(s, crc, sink, arg);
+        crc =
+            encode_elements(state->ctx, un_section_data(s), s->count, s->width, &p, crc, sink, arg);
+    }
+    encode_end(crc, sink, arg);
+    un_free(state->ctx, p.slots);
+    return UN_OK;
+}
+
+/* ---- by all ranks ---- */
+
+/* In each round a rank packs a few chunks, the ranks one after the other. Rank 0 puts ahead of its
+ * chunks what it has by itself: heads, and sections that are not fetched. */
+#define ROUND_CHUNKS 16
+#define AHEAD ((size_t)1 << 20) /* bytes, after which it writes that alone */
+
+typedef struct joint {
+    un_context *ctx;
+    un_ranks_file *file;
+    packing slots;
+    uint8_t *bytes; /* not written yet */
+    size_t used, room;
+    bool alone; /* rank 0 is at what it has by itself */
+    un_state_piece *pieces;
+    int32_t piece_count;
+    size_t piece_room;
+    struct summed *sums; /* by rank */
+    un_status status;    /* of the sink */
+} joint;
+
+/* Of a rank's chunks in a round: how many, and the crc of their crcs. */
+typedef struct summed {
+    uint32_t crc;
+    int32_t count;
+} summed;
+
+/* Appends what there is. *more: whether rank 0 will do so again without the others' bytes. */
+static un_status append(joint *j, bool *more)
+{
+    un_state_piece piece = {.count = (uint32_t)j->used, .crc = un_crc(0, j->bytes, j->used)};
+    UN_TRY(un_array_reserve(j->ctx, (void **)&j->pieces, &j->piece_room, (size_t)j->piece_count + 1,
+                            sizeof *j->pieces));
+    UN_TRY(un_ranks_file_append(j->file, j->bytes, j->used, more, &piece.offset));
+    if (j->used > 0) j->pieces[j->piece_count++] = piece;
+    j->used = 0;
+    return UN_OK;
+}
+
+/* Ends what rank 0 does by itself; the others take part until then. */
+static un_status join_first(joint *j)
+{
+    bool more = false;
+    UN_TRY(j->status);
+    j->alone = false;
+    do UN_TRY(append(j, &more));
+    while (more);
+    return UN_OK;
+}
+
+static void to_joint(void *arg, const void *bytes, size_t count)
+{
+    joint *j = arg;
+    bool more = true;
+    if (j->status == UN_OK && j->alone && j->used > AHEAD) j->status = append(j, &more);
+    if (j->status == UN_OK)
+        j->status = un_array_reserve(j->ctx, (void **)&j->bytes, &j->room, j->used + count, 1);
+    if (j->status != UN_OK) return;
+    memcpy(j->bytes + j->used, bytes, count);
+    j->used += count;
+}
+
+static un_status encode_fetched(joint *j, const un_section *s, uint32_t *crc)
+{
+    int64_t chunks = (s->count + UN_CHUNK - 1) / UN_CHUNK, ranks = un_rank_count(j->ctx);
+    int64_t rounds = (chunks + ranks * ROUND_CHUNKS - 1) / (ranks * ROUND_CHUNKS);
+    for (int64_t k = 0; k < rounds; k++) {
+        int64_t first = chunks * k / rounds, last = chunks * (k + 1) / rounds;
+        un_part mine = un_ranks_even(j->ctx, last - first);
+        int64_t begin = un_min64((first + mine.begin) * UN_CHUNK, s->count);
+        int64_t end = un_min64((first + mine.end) * UN_CHUNK, s->count);
+        summed sum = {.count = (int32_t)(mine.end - mine.begin)};
+        const void *data;
+        bool more = false;
+        UN_TRY(s->fetch(s->fetch_arg, s, begin, end, &data));
+        sum.crc = encode_elements(j->ctx, data, end - begin, s->width, &j->slots, 0, to_joint, j);
+        UN_TRY(j->status);
+        UN_TRY(append(j, &more));
+        un_ranks_gather(j->ctx, j->sums, &sum, sizeof sum);
+        for (int64_t r = 0; r < ranks; r++)
+            *crc = (uint32_t)crc32_combine(*crc, j->sums[r].crc, 4 * (z_off_t)j->sums[r].count);
+    }
+    return UN_OK;
+}
+
+static un_status encode_joint(joint *j, const un_state *state)
+{
+    bool first = un_rank(j->ctx) == 0;
+    uint32_t crc = 0;
+    j->alone = first;
+    if (first) crc = encode_begin(state, to_joint, j);
+    for (int32_t i = 0; i < state->count; i++) {
+        const un_section *s = &state->sections[i];
+        if (first) crc = encode_head(s, crc, to_joint, j);
+        if (s->fetch) {
+            UN_TRY(join_first(j));
+            UN_TRY(encode_fetched(j, s, &crc));
+            j->alone = first;
+        } else if (first)
+            crc = encode_elements(j->ctx, un_section_data(s), s->count, s->width, &j->slots, crc,
+                                  to_joint, j);
+    }
+    if (first) encode_end(crc, to_joint, j);
+    return join_first(j);
+}
+
+un_status un_state_encode_ranks(const un_state *state, un_ranks_file *file, un_state_piece **pieces,
+                                int32_t *count)
+{
+    joint j = {.ctx = state->ctx, .file = file};
+    j.sums = un_alloc(j.ctx, (size_t)un_rank_count(j.ctx), sizeof *j.sums);
+    un_status status = j.sums ? make_slots(state, &j.slots) : UN_ERROR_MEMORY;
+    status = un_ranks_agree(j.ctx, status);
+    if (status == UN_OK) status = encode_joint(&j, state);
+    un_free(j.ctx, j.slots.slots);
+    un_free(j.ctx, j.sums);
+    un_free(j.ctx, j.bytes);
+    *pieces = j.pieces;
+    *count = j.piece_count;
     return status;
+}
+
+bool un_state_piece_is(const un_state_piece *piece, const void *bytes)
+{
+    return un_crc(0, bytes, piece->count) == piece->crc;
 }

@@ -6,12 +6,13 @@
 #define UN_STATE_H
 
 #include "base/base.h"
+#include "ranks/ranks.h"
 
 #define UN_STATE_NAME 32 /* with its terminating zero */
 
 typedef struct un_section un_section;
-/* Elements [begin, end) of a section that several ranks hold; called by all of them. data: on rank
- * 0, valid until the next call. */
+/* Elements [begin, end) of a section that several ranks hold; called by all of them, each for a
+ * window of its own. data: valid until the next call. */
 typedef un_status un_state_fetch(void *arg, const un_section *section, int64_t begin, int64_t end,
                                  const void **data);
 
@@ -85,8 +86,15 @@ un_status un_state_integer(const un_state *state, const char *name, int64_t leas
 typedef void un_state_sink(void *arg, const void *bytes, size_t count);
 un_status un_state_encode(const un_state *state, un_state_sink *sink, void *arg);
 
-/* Takes part in fetching while rank 0 encodes the same state. */
-un_status un_state_follow(const un_state *state);
+/* The same bytes by all ranks, to a file of theirs. Rank 0 has all sections; others need those that
+ * are fetched. *pieces: what came from this rank, to be read back; the caller frees them. */
+typedef struct un_state_piece {
+    uint64_t offset;
+    uint32_t count, crc; /* of bytes */
+} un_state_piece;
+un_status un_state_encode_ranks(const un_state *state, un_ranks_file *file, un_state_piece **pieces,
+                                int32_t *count);
+bool un_state_piece_is(const un_state_piece *piece, const void *bytes);
 
 /* Reads exactly `count` bytes; false if there are fewer. */
 typedef bool un_state_source(void *arg, void *bytes, size_t count);
