@@ -98,6 +98,9 @@ un_status un_array_reserve(un_context *ctx, void **array, size_t *capacity, size
                            size_t size);
 /* As above, but the contents are lost: for scratch that is kept between steps. */
 un_status un_array_need(un_context *ctx, void **array, size_t *capacity, size_t count, size_t size);
+/* Gives back the pages of which all bytes lie in begin to end of a block: what they held is lost,
+ * and they are zero when they are touched again. */
+void un_give_back(void *block, size_t begin, size_t end);
 
 /* Text that grows. After a failed allocation it stays failed; un_free frees the bytes. */
 typedef struct un_text {
@@ -118,6 +121,7 @@ typedef struct un_arena {
 void un_arena_init(un_arena *arena, un_context *ctx);
 void un_arena_free(un_arena *arena);  /* gives all memory back */
 void un_arena_reset(un_arena *arena); /* keeps as much room as was needed recently */
+void un_arena_rest(un_arena *arena);  /* the same, but its pages are given back */
 void *un_arena_alloc(un_arena *arena, size_t count, size_t size); /* 64-byte aligned, not cleared */
 
 /* ---- files (file.c) ---- */

@@ -83,23 +83,41 @@ void *un_alloc(un_context *ctx, size_t count, size_t size)
     return alloc_bytes(ctx, bytes);
 }
 
+/* Gives back the whole pages between two places of a block; where these begin and end. False if
+ * there are none, or it cannot. */
+static bool drop_pages(void *block, size_t *begin, size_t *end)
+{
+#ifdef __linux__
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)block;
+    uintptr_t from = (at + *begin + page - 1) & ~(page - 1), to = (at + *end) & ~(page - 1);
+    if (from >= to || madvise((void *)from, to - from, MADV_DONTNEED) != 0) return false;
+    *begin = from - at;
+    *end = to - at;
+    return true;
+#else
+    (void)block, (void)begin, (void)end;
+    return false;
+#endif
+}
+
 /* Large blocks get pages that are zero once they are touched: a rank touches its part of an array
  * only, and the rest costs nothing. */
 #define ZERO_PAGES_BYTES ((size_t)1 << 18)
 
 static void clear(void *block, size_t bytes)
 {
-#ifdef __linux__
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
-    uintptr_t end = ((uintptr_t)block + bytes) & ~(page - 1);
-    if (bytes >= ZERO_PAGES_BYTES && madvise((void *)begin, end - begin, MADV_DONTNEED) == 0) {
-        memset(block, 0, begin - (uintptr_t)block);
-        memset((void *)end, 0, (uintptr_t)block + bytes - end);
+    size_t begin = 0, end = bytes;
+    if (bytes >= ZERO_PAGES_BYTES && drop_pages(block, &begin, &end)) {
+        memset(block, 0, begin);
+        memset((char *)block + end, 0, bytes - end);
         return;
     }
-#endif
     memset(block, 0, bytes);
+}
+
+void un_give_back(void *block, size_t begin, size_t end)
+{
+    if (block) drop_pages(block, &begin, &end);
 }
 
 void *un_alloc_zero(un_context *ctx, size_t count, size_t size)
@@ -235,6 +253,12 @@ void un_arena_reset(un_arena *arena)
         chunk->used = 0;
     if (old) arena->peak = arena->used;
     arena->used = 0;
+}
+
+void un_arena_rest(un_arena *arena)
+{
+    un_arena_reset(arena);
+    if (arena->chunks) un_give_back(arena->chunks + 1, 0, arena->chunks->capacity);
 }
 
 /* The size of a new chunk: `bytes` must fit and, if it is the first, everything that is likely to

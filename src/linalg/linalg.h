@@ -120,6 +120,8 @@ typedef struct un_solver un_solver;
 
 un_status un_solver_create(un_context *ctx, un_solver **solver);
 void un_solver_destroy(un_solver *solver);
+/* Gives back the memory of the last solve. The next one begins anew. */
+void un_solver_release(un_solver *solver);
 void un_solver_set_kind(un_solver *solver, un_solver_kind kind); /* UN_SOLVER_AUTO at first */
 /* Writes the system of solve 1, 1 + every, 1 + 2 every, ... into a folder, which is created
  * (dump.c). NULL: stops that. */

@@ -108,17 +108,32 @@ un_status un_solver_create(un_context *ctx, un_solver **solver)
     return UN_OK;
 }
 
+void un_solver_release(un_solver *s)
+{
+    double **vectors[4] = {&s->cg.r, &s->cg.z, &s->cg.p, &s->cg.q};
+    for (int k = 0; k < UN_SOLVER_KIND_COUNT; k++) {
+        if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
+        s->preconditioner[k].state = NULL;
+    }
+    for (int k = 0; k < 4; k++) {
+        un_free(s->ctx, *vectors[k]);
+        *vectors[k] = NULL;
+        s->capacity[k] = 0;
+    }
+    un_spread_end(&s->spread_work);
+    s->spread = NULL;
+    s->a = NULL;
+    s->ready = UN_SOLVER_AUTO;
+}
+
 void un_solver_destroy(un_solver *s)
 {
     if (!s) return;
-    for (int k = 0; k < UN_SOLVER_KIND_COUNT; k++)
-        if (s->preconditioner[k].state) s->preconditioner[k].destroy(s->preconditioner[k].state);
+    un_solver_release(s);
     un_components_free(&s->parts);
     un_column_work_free(&s->columns);
     un_spread_free(&s->spread_work);
     un_free(s->ctx, s->dump);
-    void *blocks[] = {s->cg.r, s->cg.z, s->cg.p, s->cg.q};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(s->ctx, blocks[i]);
     un_free(s->ctx, s);
 }
 

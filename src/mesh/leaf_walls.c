@@ -195,6 +195,9 @@ void un_leaf_walls_find_velocities(un_leaf_walls *w, const un_leaves *m)
 static void sample_all(un_leaf_walls *w, const un_leaves *m)
 {
     walls_args a = {.w = w, .m = m};
+    un_leaves_forget(m, w->phi, sizeof *w->phi);
+    un_leaves_forget(m, w->volume, sizeof *w->volume);
+    un_leaves_forget_faces(m, w->area, sizeof *w->area);
     find_cut(w, m);
     un_leaves_each(m, 512, sample_leaves, &a);
     un_leaves_each_face(m, 1024, sample_faces, &a);

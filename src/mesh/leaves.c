@@ -420,6 +420,17 @@ static un_status number_known(un_leaves *m, un_leaf_share *s, build_args *a, un_
     return UN_OK;
 }
 
+static void forget_others(un_leaves *m)
+{
+    un_leaves_forget(m, m->x, sizeof *m->x);
+    un_leaves_forget(m, m->near, (size_t)m->near_count * sizeof *m->near);
+    un_leaves_forget(m, m->coarse, 1);
+    un_leaves_forget(m, m->even, 1);
+    un_leaves_forget(m, m->side, sizeof *m->side);
+    un_leaves_forget_faces(m, m->face_side, sizeof *m->face_side);
+    un_leaves_forget_faces(m, m->face_other, sizeof *m->face_other);
+}
+
 /* Stands in for faces that this rank does not know. */
 static void make_stand_in(un_leaves *m)
 {
@@ -451,6 +462,7 @@ un_status un_leaves_build_ranks(un_leaves *m, un_context *ctx, const un_octree *
     if (status == UN_OK)
         status = find_halo(ctx, s->face, s->face_run, s->run_count, &s->near_faces);
     if (status == UN_OK) {
+        forget_others(m);
         make_stand_in(m);
         un_leaves_each(m, 4096, number_own, &a);
         un_leaves_each_face(m, 8192, tell_others, &a);

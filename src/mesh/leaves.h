@@ -109,6 +109,10 @@ static inline un_part un_leaves_face_run(const un_leaves *leaves, int32_t k)
 /* A parallel loop over all leaves, or faces, that this rank knows. */
 void un_leaves_each(const un_leaves *leaves, int64_t grain, un_parallel_body *body, void *arg);
 void un_leaves_each_face(const un_leaves *leaves, int64_t grain, un_parallel_body *body, void *arg);
+/* Gives back the pages of an array by leaf, or by face, that hold nothing that this rank knows:
+ * parts move, and what was known once would take up memory for ever. */
+void un_leaves_forget(const un_leaves *leaves, void *array, size_t size);
+void un_leaves_forget_faces(const un_leaves *leaves, void *array, size_t size);
 /* This rank's. */
 static inline un_part un_leaves_own(const un_leaves *leaves)
 {

@@ -233,6 +233,31 @@ void un_leaves_each_face(const un_leaves *m, int64_t grain, un_parallel_body *bo
     un_parallel_for(m->ctx, s->face_at[s->run_count], grain, over_runs, &a);
 }
 
+/* Shorter gaps are not worth a call. */
+#define GAP 1024
+
+static void forget(const un_part *run, int32_t run_count, int64_t count, void *array, size_t size)
+{
+    int64_t known = 0; /* up to here */
+    for (int32_t k = 0; k <= run_count; k++) {
+        int64_t next = k < run_count ? run[k].begin : count;
+        if (next - known >= GAP) un_give_back(array, (size_t)known * size, (size_t)next * size);
+        if (k < run_count) known = run[k].end;
+    }
+}
+
+void un_leaves_forget(const un_leaves *m, void *array, size_t size)
+{
+    const un_leaf_share *s = m->share;
+    if (un_leaves_in_parts(m)) forget(s->run, s->run_count, m->count, array, size);
+}
+
+void un_leaves_forget_faces(const un_leaves *m, void *array, size_t size)
+{
+    const un_leaf_share *s = m->share;
+    if (un_leaves_in_parts(m)) forget(s->face_run, s->run_count, m->face_count, array, size);
+}
+
 /* ---- values carried from mesh to mesh ---- */
 
 un_status un_leaf_memory_keep_ranks(un_context *ctx, un_leaf_memory *k, const un_leaves *m,

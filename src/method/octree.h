@@ -167,6 +167,11 @@ un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits);
 /* Before copies of others' particles come: gives back what is not in use. Not more often: pages
  * that come back cost a twentieth of a step. */
 void un_octree_make_room(un_octree_flip *s);
+/* Where a rank knows some of the leaves, what is made anew in each step gives back its memory once
+ * it has been used. That costs some hundredths of a step. Of the solved system: */
+void un_octree_forget_system(un_octree_flip *s);
+/* Particles have moved: what is between faces is not needed until the next step's. */
+void un_octree_forget_flow(un_octree_flip *s);
 /* What rank 0 shows is no longer true; counters begin anew. */
 void un_octree_begin_step(un_octree_flip *s);
 void un_octree_portion(const void *state, un_portion *out);

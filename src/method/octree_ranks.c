@@ -116,12 +116,31 @@ void un_octree_make_room(un_octree_flip *s)
     un_particles_free(s->core.ctx, &s->ranks.particles.arrived);
 }
 
+void un_octree_forget_system(un_octree_flip *s)
+{
+    if (un_leaves_in_parts(&s->leaves)) un_solver_release(s->pressure->solver);
+}
+
+void un_octree_forget_flow(un_octree_flip *s)
+{
+    if (!un_leaves_in_parts(&s->leaves)) return;
+    un_leaves_flow_free(s->core.ctx, &s->now);
+    un_leaves_flow_free(s->core.ctx, &s->before);
+}
+
 /* ---- what this rank does ---- */
 
 void un_octree_begin_step(un_octree_flip *s)
 {
     un_particle_share *share = &s->ranks.particles;
     un_octree_show_nothing(s);
+    if (un_leaves_in_parts(&s->leaves)) {
+        un_arena_rest(&s->core.arena);
+        un_markers_rest(&s->markers); /* there were copies */
+        un_free(s->core.ctx, share->room);
+        share->room = NULL;
+        share->capacity_room = 0;
+    }
     share->moved = share->copied = 0;
     share->move_bytes = share->halo_bytes = 0;
 }

@@ -148,6 +148,7 @@ un_status un_octree_extend(un_octree_flip *s, double dt)
     un_context *ctx = s->core.ctx;
     un_arena *arena = &s->core.arena;
     int32_t layers = (int32_t)ceil(s->core.def->solver.cfl) + 2;
+    un_octree_forget_system(s);
     s->rate_max = un_transfer_rate_leaves(ctx, s->at.u, s->at.known, &s->markers.bins, &s->leaves);
     if (s->core.bodies->moving || s->thick.any)
         UN_TRY(extend_beside(s, layers));
@@ -232,6 +233,7 @@ un_status un_octree_advect(un_octree_flip *s, double dt)
     UN_TRY(un_advect_leaves(s->core.ctx, p, hits, &paths));
     UN_TRY(un_octree_push_bodies(s, hits));
     un_arena_reset(&s->core.arena);
+    un_octree_forget_flow(s);
     return UN_OK;
 }
 
@@ -336,15 +338,24 @@ static un_status need_fields(un_octree_flip *s)
     size_t leaves = (size_t)s->leaves.count + 1, faces = (size_t)s->leaves.face_count + 1;
     un_leaf_fields *a = &s->at;
     struct {
-        void *array;
+        void **array;
         size_t count, size;
-    } need[] = {{&a->phi, leaves, sizeof *a->phi},       {&a->colour, leaves, sizeof *a->colour},
-                {&a->size, leaves, sizeof *a->size},     {&a->p, leaves, sizeof *a->p},
-                {&a->centre, leaves, sizeof *a->centre}, {&a->u, faces, sizeof *a->u},
-                {&a->before, faces, sizeof *a->before},  {&a->known, faces, 1}};
-    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+    } need[] = {{(void **)&a->phi, leaves, sizeof *a->phi},
+                {(void **)&a->colour, leaves, sizeof *a->colour},
+                {(void **)&a->size, leaves, sizeof *a->size},
+                {(void **)&a->p, leaves, sizeof *a->p},
+                {(void **)&a->centre, leaves, sizeof *a->centre},
+                {(void **)&a->u, faces, sizeof *a->u},
+                {(void **)&a->before, faces, sizeof *a->before},
+                {(void **)&a->known, faces, 1}};
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++) {
         UN_TRY(un_array_need(s->core.ctx, need[i].array, &a->capacity[i], need[i].count,
                              need[i].size));
+        if (i < 5)
+            un_leaves_forget(&s->leaves, *need[i].array, need[i].size);
+        else
+            un_leaves_forget_faces(&s->leaves, *need[i].array, need[i].size);
+    }
     return UN_OK;
 }
 

@@ -24,6 +24,15 @@ void un_markers_release(un_context *ctx, un_markers *m)
     un_arena_free(&m->lists);
 }
 
+void un_markers_rest(un_markers *m)
+{
+    float *arrays[6] = {m->radius, m->depth, m->normal[0], m->normal[1], m->normal[2], m->wall};
+    un_particles_rest(&m->particles);
+    for (int i = 0; i < 6; i++)
+        un_give_back(arrays[i], (size_t)m->particles.count * sizeof *arrays[i],
+                     m->capacity[i] * sizeof *arrays[i]);
+}
+
 void un_markers_free(un_context *ctx, un_markers *m)
 {
     un_markers_release(ctx, m);

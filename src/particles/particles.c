@@ -26,33 +26,60 @@ size_t un_particles_bytes_each(void)
     return 7 * sizeof(double) + 2 * sizeof(float) + 3;
 }
 
+/* Their arrays. */
+typedef struct arrays {
+    struct {
+        void **at;
+        size_t size;
+    } of[27];
+    int count;
+} arrays;
+
+static void add(arrays *list, void *at, size_t size, bool any)
+{
+    if (!any) return;
+    list->of[list->count].at = at;
+    list->of[list->count++].size = size;
+}
+
+static arrays list_arrays(un_particles *p)
+{
+    arrays list = {.count = 0};
+    for (int a = 0; a < 3; a++) add(&list, &p->x[a], sizeof *p->x[a], true);
+    for (int a = 0; a < 3; a++) add(&list, &p->v[a], sizeof *p->v[a], true);
+    add(&list, &p->spare_double, sizeof *p->spare_double, true);
+    add(&list, &p->volume, sizeof *p->volume, true);
+    add(&list, &p->spare_float, sizeof *p->spare_float, true);
+    add(&list, &p->flags, 1, true);
+    add(&list, &p->spare_byte, 1, true);
+    add(&list, &p->size, sizeof *p->size, p->sized);
+    add(&list, &p->density, sizeof *p->density, p->mixed);
+    add(&list, &p->viscosity, sizeof *p->viscosity, p->mixed);
+    add(&list, &p->fall, 1, true);
+    for (int a = 0; a < 3; a++) add(&list, &p->xi[a], sizeof *p->xi[a], p->warped);
+    for (int a = 0; a < 9; a++) add(&list, &p->affine[a], sizeof *p->affine[a], p->warped);
+    return list;
+}
+
 /* All arrays share one capacity, which changes only after every array has been resized. */
 static un_status resize_arrays(un_context *ctx, un_particles *p, size_t target)
 {
-    struct {
-        void *array;
-        size_t size;
-        bool left_out;
-    } arrays[] = {
-        {&p->x[0], 8, false},         {&p->x[1], 8, false},          {&p->x[2], 8, false},
-        {&p->v[0], 8, false},         {&p->v[1], 8, false},          {&p->v[2], 8, false},
-        {&p->spare_double, 8, false}, {&p->volume, 4, false},        {&p->spare_float, 4, false},
-        {&p->flags, 1, false},        {&p->spare_byte, 1, false},    {&p->size, 4, !p->sized},
-        {&p->density, 4, !p->mixed},  {&p->viscosity, 4, !p->mixed}, {&p->fall, 1, false}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        if (arrays[i].left_out) continue;
-        void *moved = un_realloc(ctx, *(void **)arrays[i].array, target, arrays[i].size);
+    arrays list = list_arrays(p);
+    for (int i = 0; i < list.count; i++) {
+        void *moved = un_realloc(ctx, *list.of[i].at, target, list.of[i].size);
         if (!moved) return UN_ERROR_MEMORY;
-        *(void **)arrays[i].array = moved;
-    }
-    for (int a = 0; a < 12 && p->warped; a++) {
-        void *array = a < 3 ? (void *)&p->xi[a] : (void *)&p->affine[a - 3];
-        void *moved = un_realloc(ctx, *(void **)array, target, a < 3 ? 8 : 4);
-        if (!moved) return UN_ERROR_MEMORY;
-        *(void **)array = moved;
+        *list.of[i].at = moved;
     }
     p->capacity = target;
     return UN_OK;
+}
+
+void un_particles_rest(un_particles *p)
+{
+    arrays list = list_arrays(p);
+    for (int i = 0; i < list.count; i++)
+        un_give_back(*list.of[i].at, (size_t)p->count * list.of[i].size,
+                     p->capacity * list.of[i].size);
 }
 
 un_status un_particles_reserve(un_context *ctx, un_particles *p, int64_t count)

@@ -148,6 +148,8 @@ void un_particles_free(un_context *ctx, un_particles *particles);
 un_status un_particles_reserve(un_context *ctx, un_particles *particles, int64_t count);
 /* Releases unused capacity. */
 un_status un_particles_trim(un_context *ctx, un_particles *particles);
+/* Gives back the pages of room that no particle is in. */
+void un_particles_rest(un_particles *particles);
 size_t un_particles_bytes_each(void); /* without a size, which takes 4 more */
 /* Keeps the particles with keep[i] != 0, in order; returns the volume removed. */
 double un_particles_filter(un_particles *particles, const uint8_t *keep);
@@ -616,6 +618,8 @@ void un_markers_init(un_context *ctx, un_markers *markers);
 void un_markers_free(un_context *ctx, un_markers *markers);
 /* Frees everything but the particles. */
 void un_markers_release(un_context *ctx, un_markers *markers);
+/* Gives back the pages of room for particles that are not there. */
+void un_markers_rest(un_markers *markers);
 /* Finds radii and groups of the particles in their present order. */
 un_status un_markers_group(un_context *ctx, un_markers *markers);
 /* Builds the groups again after particles have moved; the order is still good enough. */

@@ -3,8 +3,6 @@
 #include "ranks/link.h"
 
 #include <math.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 void un_ranks_add(un_context *ctx, double *values, int64_t count)
 {
@@ -259,16 +257,10 @@ double un_slabs_max(const un_slabs *s, un_part part, un_parallel_value *value, v
 
 void un_slabs_forget(const un_slabs *s, const un_layered *field, int32_t wide)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     size_t layer = (size_t)s->layer_cells * field->size;
     un_part keep = un_slabs_part(s, wide);
-    uintptr_t begin = (uintptr_t)field->array, end = begin + (size_t)s->layer_count * layer;
-    uintptr_t parts[2][2] = {{begin, begin + (size_t)keep.begin * layer},
-                             {begin + (size_t)keep.end * layer, end}};
-    for (int i = 0; i < 2; i++) {
-        uintptr_t from = (parts[i][0] + page - 1) / page * page, to = parts[i][1] / page * page;
-        if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
-    }
+    un_give_back(field->array, 0, (size_t)keep.begin * layer);
+    un_give_back(field->array, (size_t)keep.end * layer, (size_t)s->layer_count * layer);
 }
 
 un_status un_slabs_recut(un_slabs *s, const double *work, double least, const un_layered *fields,

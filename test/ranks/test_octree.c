@@ -5,6 +5,9 @@
 
 #include "group.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 /* Solids that stand, move and float; what comes and goes; a thin wall; a budget. */
 static const char deep_text[] =
     "scene { method = 'octree', domain = { size = {1, 0.8, 0.7}, open = {'top'} },\n"
@@ -36,6 +39,12 @@ static const char plain_text[] =
     "liquid = { union { box { min = {0, 0, 0}, max = {0.3, 0.6, 0.5} },\n"
     "                   sphere { center = {0.7, 0.6, 0.3}, radius = 0.1 } }, velocity = {2, 0.5, "
     "0} } }\n";
+
+/* Much air. */
+static const char wide_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1, 1} }, detail = { coarsest = 32, finest = "
+    "32 }, frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0, 0}, max = {0.25, 0.3, "
+    "0.25} }, velocity = {2, 0, 0} } }\n";
 
 static const char plain_flat_text[] =
     "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 16, finest = 128 "
@@ -82,6 +91,30 @@ static void compare_known(const un_octree_flip *mine, const un_octree_flip *all)
     }
 }
 
+static int forgotten, kept; /* how often pages were looked for; pages that were there */
+
+/* Whole pages of leaves that this rank does not know take up no memory. They do from then on: the
+ * next step is to give them back. */
+static void check_forgotten(const un_leaves *m)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)m->near;
+    size_t each = (size_t)m->near_count * sizeof *m->near;
+    int64_t known = 0, pages = 0;
+    for (int32_t k = 0; un_leaves_in_parts(m) && k <= un_leaves_runs(m); k++) {
+        int64_t next = k < un_leaves_runs(m) ? un_leaves_run(m, k).begin : m->count;
+        uintptr_t from = (begin + (size_t)known * each + page - 1) & ~(page - 1);
+        uintptr_t to = (begin + (size_t)next * each) & ~(page - 1);
+        for (; next - known >= 1024 && from < to; from += page, pages++) {
+            unsigned char there;
+            assert_int_equal(mincore((void *)from, page, &there), 0);
+            kept += there & 1;
+            memset((void *)from, 0, page);
+        }
+        if (k < un_leaves_runs(m)) known = un_leaves_run(m, k).end;
+    }
+    forgotten += pages > 0;
+}
+
 /* mine: of this rank; all: of one. */
 static void compare(const un_octree_flip *mine, const un_octree_flip *all)
 {
@@ -107,6 +140,7 @@ static void compare(const un_octree_flip *mine, const un_octree_flip *all)
     SAME(p->fall, q->fall + first, p->count);
     SAME(mine->markers.depth, all->markers.depth + first, p->count);
     SAME(mine->markers.bins.tet, all->markers.bins.tet + first, p->count);
+    if (mine->core.step_count > 0) check_forgotten(&mine->leaves);
     leaves = un_leaves_own(&mine->leaves);
     for (int32_t k = 0; k < p->count; k++)
         assert_in_range(mine->markers.bins.tet[k], leaves.begin, leaves.end - 1);
@@ -168,6 +202,15 @@ static void steps_in_parts_are_those_of_one_rank(void **state)
     follow(plain_flat_text, 3, 0.05); /* paths lead beyond what ranks know */
 }
 
+static void leaves_far_away_take_no_memory(void **state)
+{
+    (void)state;
+    forgotten = kept = 0;
+    follow(wide_text, 2, 0.03);
+    if (un_ranks_count(group) > 1 && un_ranks_rank(group) == 0) assert_int_equal(forgotten, 2);
+    assert_int_equal(kept, 0);
+}
+
 static void flat_steps_are_those_of_one_rank(void **state)
 {
     (void)state;
@@ -210,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_are_those_of_one_rank, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(steps_in_parts_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
+        cmocka_unit_test_setup_teardown(leaves_far_away_take_no_memory, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(memory_fails_on_all, scratch_begin, scratch_end),
