@@ -121,16 +121,20 @@ static un_status selection_alloc(un_arena *arena, selection *s, int64_t cells, i
     return UN_OK;
 }
 
+static un_status fail_size(un_context *ctx, int64_t count)
+{
+    return un_fail(ctx, UN_ERROR_ARGUMENT,
+                   "a mesh of %lld cells is too large to write; lower detail.finest or set "
+                   "output.mesh = false",
+                   (long long)count);
+}
+
 static un_status selection_number(un_context *ctx, selection *s, un_cells *out, int64_t cells,
                                   int64_t points, int32_t corners)
 {
     int64_t count = un_parallel_scan(ctx, s->cell, cells + 1);
     int64_t point_count = un_parallel_scan(ctx, s->point, points + 1);
-    if (count > INT32_MAX / corners)
-        return un_fail(ctx, UN_ERROR_ARGUMENT,
-                       "a mesh of %lld cells is too large to write; lower detail.finest or set "
-                       "output.mesh = false",
-                       (long long)count);
+    if (count > INT32_MAX / corners) return fail_size(ctx, count);
     return un_cells_alloc(ctx, out, point_count, count, corners * count);
 }
 
@@ -252,6 +256,7 @@ typedef struct tets_args {
     const un_tets_cells *in;
     selection select;
     un_cells *out;
+    int32_t first_cell, first_point; /* over ranks: before this rank's */
 } tets_args;
 
 static double mean4(const float *v, const int32_t n[4])
@@ -285,7 +290,8 @@ static void place_tet_nodes(void *arg, int64_t begin, int64_t end)
 {
     tets_args *a = arg;
     for (int64_t n = begin; n < end; n++)
-        if (is_kept(a->select.point, n)) a->out->point[a->select.point[n]] = a->in->mesh->x[n];
+        if (is_kept(a->select.point, n))
+            a->out->point[a->select.point[n] - a->first_point] = a->in->mesh->x[n];
 }
 
 static void fill_tets(void *arg, int64_t begin, int64_t end)
@@ -294,7 +300,7 @@ static void fill_tets(void *arg, int64_t begin, int64_t end)
     const un_tets *mesh = a->in->mesh;
     for (int64_t t = begin; t < end; t++) {
         if (!is_kept(a->select.cell, t)) continue;
-        int32_t to = a->select.cell[t];
+        int32_t to = a->select.cell[t] - a->first_cell;
         double p = 0;
         un_vec3 u = {0, 0, 0};
         for (int i = 0; i < 4; i++) {
@@ -311,9 +317,107 @@ static void fill_tets(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- tets over ranks ---- */
+
+/* Numbers what a rank has chosen of its own, as on one rank; flags of others are not looked at. */
+static un_range number_own(un_context *ctx, int32_t *flag, un_part own)
+{
+    int64_t count = 0;
+    for (int64_t i = own.begin; i < own.end; i++) count += flag[i];
+    un_range range = un_ranks_range(ctx, count);
+    int64_t next = range.begin;
+    for (int64_t i = own.begin; i < own.end; i++) {
+        int32_t kept = flag[i];
+        flag[i] = (int32_t)next;
+        next += kept;
+    }
+    flag[own.end] = (int32_t)next;
+    return range;
+}
+
+/* Of the cells and points that ranks have, all go to rank 0. */
+static un_status collect_cells(un_context *ctx, un_cells *all, const un_cells *mine, un_range cells,
+                               un_range points)
+{
+    un_status status = UN_OK;
+    bool first = un_rank(ctx) == 0;
+    *all = (un_cells){0};
+    if (first) status = un_cells_alloc(ctx, all, points.total, cells.total, 4 * cells.total);
+    UN_TRY(un_ranks_agree(ctx, status));
+    struct {
+        const void *from;
+        void *to;
+        size_t size;
+        bool point;
+    } arrays[] = {{mine->point, all->point, sizeof *all->point, true},
+                  {mine->corner, all->corner, 4 * sizeof *all->corner, false},
+                  {mine->level, all->level, sizeof *all->level, false},
+                  {mine->pressure, all->pressure, sizeof *all->pressure, false},
+                  {mine->velocity, all->velocity, sizeof *all->velocity, false}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        un_range range = arrays[i].point ? points : cells;
+        un_ranks_own_window(ctx, range, arrays[i].from, arrays[i].size, 0, range.total,
+                            arrays[i].to);
+    }
+    for (int64_t c = 0; c < all->count; c++) {
+        all->first[c + 1] = (int32_t)(4 * (c + 1));
+        all->type[c] = UN_CELL_TETRA;
+    }
+    return UN_OK;
+}
+
+static un_status share_nodes(const un_tets_cells *in)
+{
+    un_field fields[4] = {{"phi", in->phi, NULL, sizeof *in->phi},
+                          {"u", in->u, NULL, sizeof *in->u}};
+    int32_t count = 2;
+    for (int k = 0; k < in->pressure_count; k++)
+        fields[count++] = (un_field){"p", in->p[k], NULL, sizeof *in->p[k]};
+    return un_tets_share(in->mesh, fields, count);
+}
+
+static un_status fill_own(un_context *ctx, tets_args *a, un_arena *arena, un_cells *all)
+{
+    const un_tets *mesh = a->in->mesh;
+    un_part nodes = un_tets_own_nodes(mesh), tets = un_tets_own(mesh);
+    UN_TRY(
+        un_ranks_agree(ctx, selection_alloc(arena, &a->select, mesh->tet_count, mesh->node_count)));
+    UN_TRY(share_nodes(a->in));
+    un_parallel_for(ctx, mesh->tet_count, 8192, select_tets, a);
+    un_parallel_part(ctx, nodes, 4096, select_tet_nodes, a);
+    un_range cells = number_own(ctx, a->select.cell, tets);
+    un_range points = number_own(ctx, a->select.point, nodes);
+    a->first_cell = (int32_t)cells.begin;
+    a->first_point = (int32_t)points.begin;
+    if (cells.total > INT32_MAX / 4) return fail_size(ctx, cells.total);
+    un_status status = un_cells_alloc(ctx, a->out, points.end - points.begin,
+                                      cells.end - cells.begin, 4 * (cells.end - cells.begin));
+    UN_TRY(un_ranks_agree(ctx, status));
+    un_parallel_part(ctx, nodes, 8192, place_tet_nodes, a);
+    un_field field = {"point", a->select.point, NULL, sizeof *a->select.point};
+    UN_TRY(un_tets_share(mesh, &field, 1));
+    un_parallel_part(ctx, tets, 8192, fill_tets, a);
+    return collect_cells(ctx, all, a->out, cells, points);
+}
+
+/* A rank fills in its own tets, in which all values are right once ghosts have theirs. */
+static un_status from_shared_tets(un_context *ctx, un_cells *out, const un_tets_cells *in)
+{
+    un_cells mine = {0};
+    tets_args a = {.in = in, .out = &mine};
+    un_arena arena;
+    *out = (un_cells){0};
+    un_arena_init(&arena, ctx);
+    un_status status = fill_own(ctx, &a, &arena, out);
+    un_cells_free(ctx, &mine);
+    un_arena_free(&arena);
+    return status;
+}
+
 un_status un_cells_from_tets(un_context *ctx, un_cells *out, const un_tets_cells *in)
 {
     const un_tets *mesh = in->mesh;
+    if (mesh->share) return from_shared_tets(ctx, out, in);
     tets_args a = {.in = in, .out = out};
     un_arena arena;
     *out = (un_cells){0};

@@ -593,6 +593,7 @@ typedef struct un_tets_cells {
     double *const *p; /* at nodes, Pa: their sum is shown */
     const un_vec3 *u; /* at nodes */
 } un_tets_cells;
+/* Over ranks, called by all: rank 0 gets those of all. */
 un_status un_cells_from_tets(un_context *ctx, un_cells *cells, const un_tets_cells *in);
 
 typedef struct un_stuffing_cells {

@@ -59,10 +59,10 @@ typedef struct un_adaptive_ranks {
     un_tree_share tree;
     un_tet_share tets;
     un_particle_share particles;
-    struct un_adaptive *whole; /* rank 0: all of it, until the next step; NULL: not needed yet */
-    double *probed; /* values of the scene's probes in this step, unless there is a whole; then how
-                       far the floor is wet along those of fronts */
+    double *probed; /* values of the scene's probes in this step; then how far the floor is wet
+                       along those of fronts */
     bool has_probed;
+    un_cells cells; /* rank 0: those of all, until the next step or until they are taken */
     void *fetched;
     size_t fetched_room;
 } un_adaptive_ranks;
@@ -191,12 +191,8 @@ void un_adaptive_portion(const void *state, un_portion *out);
 /* What rank 0 shows is no longer true; counters begin anew. */
 void un_adaptive_begin_step(un_adaptive *a);
 void un_adaptive_show_nothing(un_adaptive *a);
-/* What outputs are made from. */
-static inline un_adaptive *un_adaptive_shown(const void *state)
-{
-    const un_adaptive *a = state;
-    return a->ranks.whole ? a->ranks.whole : (un_adaptive *)(uintptr_t)a;
-}
+/* Those of the mesh; over ranks, called by all, to rank 0. */
+un_status un_adaptive_find_cells(const un_adaptive *a, un_cells *out);
 
 /* ---- checkpoints (adaptive_state.c) ---- */
 

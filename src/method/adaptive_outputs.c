@@ -13,12 +13,12 @@ double un_adaptive_step_limit(void *state)
 
 const un_particles *un_adaptive_particles(const void *state)
 {
-    return &un_adaptive_shown(state)->markers.particles;
+    return &((const un_adaptive *)state)->markers.particles;
 }
 
 const float *un_adaptive_depth(const void *state)
 {
-    return un_adaptive_shown(state)->markers.depth;
+    return ((const un_adaptive *)state)->markers.depth;
 }
 
 /* ---- surface and cells ---- */
@@ -64,9 +64,8 @@ static double pressure_at(const un_adaptive *a, const un_tets_place *place)
     return p;
 }
 
-un_status un_adaptive_cells(const void *state, un_cells *out)
+un_status un_adaptive_find_cells(const un_adaptive *a, un_cells *out)
 {
-    const un_adaptive *a = un_adaptive_shown(state);
     un_tets_cells in = {.mesh = &a->mesh.tets,
                         .phi = a->node.phi,
                         .walls = a->mesh.walls.phi,
@@ -74,6 +73,15 @@ un_status un_adaptive_cells(const void *state, un_cells *out)
                         .p = a->node.p,
                         .u = a->node.u};
     return un_cells_from_tets(a->core.ctx, out, &in);
+}
+
+un_status un_adaptive_cells(const void *state, un_cells *out)
+{
+    un_adaptive *a = (un_adaptive *)(uintptr_t)state;
+    if (!a->ranks.any) return un_adaptive_find_cells(a, out);
+    *out = a->ranks.cells; /* they are the caller's now */
+    a->ranks.cells = (un_cells){0};
+    return UN_OK;
 }
 
 /* ---- probes ---- */
@@ -131,9 +139,8 @@ double un_adaptive_probe(const void *state, const un_probe *which)
 {
     const un_adaptive *a = state;
     const double *found = NULL;
-    if (a->ranks.has_probed && !a->ranks.whole)
-        found = un_core_probed(&a->core, which, a->ranks.probed);
-    return found ? *found : un_adaptive_probe_here(un_adaptive_shown(state), which);
+    if (a->ranks.has_probed) found = un_core_probed(&a->core, which, a->ranks.probed);
+    return found ? *found : un_adaptive_probe_here(a, which);
 }
 
 double un_adaptive_probe_here(const un_adaptive *a, const un_probe *which)

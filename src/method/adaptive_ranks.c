@@ -6,8 +6,7 @@
  * what is theirs. The curve is cut anew with every mesh, so work stays even.
  *
  * Every rank seeds the first particles of its part. Of a checkpoint it reads a range of the
- * particles and of what is at nodes. Cells are shown by rank 0, from a state that it loads as from
- * a checkpoint. */
+ * particles and of what is at nodes. What rank 0 shows stands in adaptive_whole.c. */
 #include "method/adaptive.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What methods with particles on graded tets show on several ranks. Each rank writes its particles
- * and a part of the checkpoint, and all find probes and make the surface together. For cells rank 0
- * makes a state of its own, as from a checkpoint: it then needs the memory of one rank. */
+ * and a part of the checkpoint, and all find probes and make the surface together. Cells are made
+ * by their ranks and collected by rank 0. */
 #include "method/adaptive.h"
 
 /* ---- windows ---- */
@@ -95,50 +95,7 @@ uint64_t un_adaptive_hash(const un_adaptive *a)
     return h.hash;
 }
 
-/* ---- rank 0 has it all ---- */
-
-void un_adaptive_show_nothing(un_adaptive *a)
-{
-    un_adaptive *whole = a->ranks.whole;
-    a->ranks.whole = NULL;
-    a->ranks.has_probed = false;
-    if (!whole) return;
-    un_adaptive_free(whole);
-    un_free(a->core.ctx, whole);
-}
-
-/* Takes the pieces of a section, in order. */
-static un_status collect(un_adaptive *a, un_state *to, const un_section *from)
-{
-    int64_t step = 1 << 18;
-    bool first = un_rank(a->core.ctx) == 0;
-    void *all = NULL;
-    un_status status = UN_OK;
-    if (first) status = un_state_add_own(to, from->name, from->count, from->width, &all);
-    if (all && !from->fetch)
-        memcpy(all, un_section_data(from), (size_t)from->count * (size_t)from->width);
-    UN_TRY(un_ranks_agree(a->core.ctx, status));
-    for (int64_t at = 0; from->fetch && at < from->count; at += step) {
-        const void *data;
-        int64_t end = un_min64(at + step, from->count);
-        UN_TRY(from->fetch(from->fetch_arg, from, at, first ? end : at, &data));
-        if (first)
-            memcpy((char *)all + (size_t)at * (size_t)from->width, data,
-                   (size_t)(end - at) * (size_t)from->width);
-    }
-    return UN_OK;
-}
-
-static un_status load_whole(un_adaptive *a, const un_state *all)
-{
-    un_adaptive *whole = un_alloc_zero(a->core.ctx, 1, sizeof *whole);
-    if (!whole) return UN_ERROR_MEMORY;
-    a->ranks.whole = whole;
-    UN_TRY(un_adaptive_begin(whole, a->core.ctx, a->core.scene));
-    return un_adaptive_load(whole, all);
-}
-
-/* ---- probes without that ---- */
+/* ---- probes ---- */
 
 /* At a place: the rank that has it tells. */
 static void probe_at(const un_adaptive *a, const un_probe *which, double *value)
@@ -180,23 +137,23 @@ un_status un_adaptive_probe_ranks(un_adaptive *a, unsigned what)
     return UN_OK;
 }
 
+/* ---- what rank 0 shows ---- */
+
+void un_adaptive_show_nothing(un_adaptive *a)
+{
+    a->ranks.has_probed = false;
+    un_cells_free(a->core.ctx, &a->ranks.cells);
+}
+
 un_status un_adaptive_gather_ranks(void *state, unsigned what)
 {
     un_adaptive *a = state;
-    un_context *ctx = a->core.ctx;
     unsigned probes = UN_SHOW_PROBES | UN_SHOW_FRONTS;
-    if (!a->ranks.any || !(what & (UN_SHOW_ALL | probes))) return UN_OK;
-    if (un_ranks_max(ctx, a->ranks.whole != NULL) > 0) return UN_OK;
+    if (!a->ranks.any) return UN_OK;
     bool cells = what & UN_SHOW_ALL && !(what & UN_SHOW_PROBES);
-    if (!cells) return un_adaptive_probe_ranks(a, what);
-    un_state mine, all;
-    un_state_init(&mine, ctx);
-    un_state_init(&all, ctx);
-    un_status status = un_adaptive_save(a, &mine);
-    for (int32_t k = 0; k < mine.count && status == UN_OK; k++)
-        status = collect(a, &all, &mine.sections[k]);
-    if (status == UN_OK && un_rank(ctx) == 0) status = load_whole(a, &all);
-    un_state_free(&mine);
-    un_state_free(&all);
-    return un_ranks_agree(ctx, status);
+    if (cells) {
+        un_cells_free(a->core.ctx, &a->ranks.cells);
+        UN_TRY(un_adaptive_find_cells(a, &a->ranks.cells));
+    }
+    return what & probes ? un_adaptive_probe_ranks(a, what) : UN_OK;
 }
