@@ -74,24 +74,18 @@ void un_adaptive_fetch_nodes(const un_adaptive *a, un_state *out, int32_t first)
 
 /* ---- a hash of all ---- */
 
-/* One rank after the other adds its part. */
-static void hash_part(const un_adaptive *a, un_hashing *h, const void *bytes, size_t count)
-{
-    if (a->ranks.any) un_ranks_begin_turn(a->core.ctx, h, sizeof *h);
-    un_hashing_add(h, bytes, count);
-    if (a->ranks.any) un_ranks_end_turn(a->core.ctx, h, sizeof *h);
-    un_hashing_end(h);
-}
-
 uint64_t un_adaptive_hash(const un_adaptive *a)
 {
     un_part nodes = un_tets_own_nodes(&a->mesh.tets), own = un_markers_own(&a->markers);
     const un_particle_share *s = a->markers.share;
     size_t count = (size_t)(nodes.end - nodes.begin);
     un_hashing h = {.hash = (uint64_t)(s ? s->own.total : a->markers.particles.count)};
-    hash_part(a, &h, a->node.phi + nodes.begin, count * sizeof *a->node.phi);
-    hash_part(a, &h, a->node.u + nodes.begin, count * sizeof *a->node.u);
-    hash_part(a, &h, a->markers.particles.flags + own.begin, (size_t)(own.end - own.begin));
+    un_hashing_part(a->core.ctx, a->ranks.any, &h, a->node.phi + nodes.begin,
+                    count * sizeof *a->node.phi);
+    un_hashing_part(a->core.ctx, a->ranks.any, &h, a->node.u + nodes.begin,
+                    count * sizeof *a->node.u);
+    un_hashing_part(a->core.ctx, a->ranks.any, &h, a->markers.particles.flags + own.begin,
+                    (size_t)(own.end - own.begin));
     return h.hash;
 }
 

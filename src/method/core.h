@@ -142,6 +142,10 @@ typedef struct un_hashing {
 } un_hashing;
 void un_hashing_add(un_hashing *hashing, const void *bytes, size_t count);
 uint64_t un_hashing_end(un_hashing *hashing);
+/* Of an array that ranks hold one after the other, this rank's part of it; ends the array. shared:
+ * ranks do hold it, and all call this. */
+void un_hashing_part(un_context *ctx, bool shared, un_hashing *hashing, const void *bytes,
+                     size_t count);
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count);
 un_status un_save_hash(un_state *out, uint64_t hash);
 /* Another machine or compiler may round differently: that is logged and is no error. */

@@ -59,7 +59,6 @@ typedef enum un_show {
     UN_SHOW_VELOCITY = 4,
     UN_SHOW_PARTICLES = 8,
     UN_SHOW_ALL = 15,
-    UN_SHOW_STATE = 16,   /* for save */
     UN_SHOW_PROBES = 32,  /* only the scene's own probes will be asked for, of what else is said */
     UN_SHOW_SURFACE = 64, /* the output surface */
     UN_SHOW_FRONTS = 128  /* the scene's front probes, and how far the floor is wet along theirs */
@@ -106,8 +105,8 @@ typedef struct un_method {
      * step. */
     un_status (*save)(const void *state, un_state *out);
     /* On several ranks, called by all: brings to rank 0, until the next step, what its particles,
-     * surface, cells and probe show, and the hash of save; only rank 0 calls those but surface, and
-     * all call save, whose arrays are fetched while rank 0 writes. what: a sum of un_show. NULL: it
+     * surface, cells and probe show; only rank 0 calls those but surface. All call save, whose
+     * arrays are fetched while they are written. what: a sum of un_show. NULL: it
      * runs on one rank only. */
     un_status (*gather)(void *state, unsigned what);
     /* On several ranks, called by all: its particles, until the next step. */

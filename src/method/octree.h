@@ -184,6 +184,8 @@ static inline int64_t un_octree_particle_count(const un_octree_flip *s)
 /* ---- what several ranks show (octree_whole.c) ---- */
 
 un_status un_octree_save_particles(const un_octree_flip *s, un_state *out);
+/* Sections from `first` on are what is at leaves. */
+void un_octree_fetch_leaves(const un_octree_flip *s, un_state *out, int32_t first);
 uint64_t un_octree_hash(const un_octree_flip *s);
 un_status un_octree_gather_ranks(void *state, unsigned what);
 un_status un_octree_stream(void *state, un_particle_stream *stream);

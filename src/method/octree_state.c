@@ -6,12 +6,13 @@
  * a step: octree, leaves, walls, velocities at faces, level set, depths and flags. */
 #include "method/octree.h"
 
-/* All but particles. */
-static un_status save_rest(const un_octree_flip *s, un_state *out)
+/* All but particles. whole: the sections of all ranks, for a checkpoint. */
+static un_status save_rest(const un_octree_flip *s, bool whole, un_state *out)
 {
     int64_t leaves = s->leaves.count;
     UN_TRY(un_core_save(&s->core, out));
     UN_TRY(un_state_add(out, "pressure", s->at.p, leaves, 8));
+    if (whole) un_octree_fetch_leaves(s, out, out->count - 1);
     UN_TRY(un_state_add(out, "emitted", s->emitted.volume, s->emitted.any ? leaves : 0, 8));
     if (s->thick.any) {
         const un_node_memory *kept = &s->thick.memory;
@@ -28,7 +29,7 @@ un_status un_octree_save(const void *state, un_state *out)
 {
     const un_octree_flip *s = state;
     UN_TRY(un_octree_save_particles(s, out));
-    UN_TRY(save_rest(s, out));
+    UN_TRY(save_rest(s, true, out));
     return un_save_hash(out, un_octree_hash(s));
 }
 
@@ -37,7 +38,7 @@ un_status un_octree_keep(void *state, un_state *out)
 {
     const un_octree_flip *s = state;
     UN_TRY(un_save_particles(out, &s->markers.particles, s->markers.flags_before));
-    UN_TRY(save_rest(s, out));
+    UN_TRY(save_rest(s, false, out));
     return un_state_add_integer(out, "ranks.own", s->markers.particles.count);
 }
 
@@ -107,6 +108,5 @@ un_status un_octree_load(void *state, const un_state *in)
     UN_TRY(un_octree_measure(s, &s->core.last));
     UN_TRY(un_state_number(in, "rate_max", &s->rate_max));
     if (s->ranks.any && !un_state_find(in, "found.hash")) return UN_OK; /* kept by this run */
-    UN_TRY(un_octree_gather_ranks(s, UN_SHOW_STATE));
     return un_load_hash(s->core.ctx, in, un_octree_hash(s));
 }

@@ -75,18 +75,40 @@ un_status un_octree_save_particles(const un_octree_flip *s, un_state *out)
     return UN_OK;
 }
 
-/* The ranks' flags one after the other; they are alike in all else. */
+/* What is at leaves: in parts, or on every rank. */
+static un_status fetch_leaves(void *arg, const un_section *section, int64_t begin, int64_t end,
+                              const void **data)
+{
+    un_octree_flip *s = arg;
+    size_t size = (size_t)section->width;
+    un_part own = un_leaves_own(&s->leaves);
+    const char *all = section->data;
+    *data = all + (size_t)begin * size;
+    if (!un_leaves_in_parts(&s->leaves)) return UN_OK;
+    UN_TRY(need_fetched(s, (size_t)(end - begin) * size));
+    *data = s->ranks.fetched;
+    return un_ranks_windows(s->core.ctx, (un_range){own.begin, own.end, s->leaves.count},
+                            all + (size_t)own.begin * size, size, (un_part){begin, end},
+                            s->ranks.fetched);
+}
+
+void un_octree_fetch_leaves(const un_octree_flip *s, un_state *out, int32_t first)
+{
+    if (s->ranks.any) un_state_fetch_from(out, first, s->leaves.count, fetch_leaves, (void *)s);
+}
+
 uint64_t un_octree_hash(const un_octree_flip *s)
 {
+    un_context *ctx = s->core.ctx;
     const un_particles *p = &s->markers.particles;
-    uint64_t hash = un_saving_hash((uint64_t)un_octree_particle_count(s), s->at.phi,
-                                   (size_t)s->leaves.count * sizeof *s->at.phi);
-    hash = un_saving_hash(hash, s->at.u, (size_t)s->leaves.face_count * sizeof *s->at.u);
-    un_hashing h = {.hash = hash};
-    if (s->ranks.any) un_ranks_begin_turn(s->core.ctx, &h, sizeof h);
-    un_hashing_add(&h, p->flags, (size_t)p->count);
-    if (s->ranks.any) un_ranks_end_turn(s->core.ctx, &h, sizeof h);
-    return un_hashing_end(&h);
+    un_part leaves = un_leaves_own(&s->leaves), faces = un_leaves_own_faces(&s->leaves);
+    un_hashing h = {.hash = (uint64_t)un_octree_particle_count(s)};
+    un_hashing_part(ctx, s->ranks.any, &h, s->at.phi + leaves.begin,
+                    (size_t)(leaves.end - leaves.begin) * sizeof *s->at.phi);
+    un_hashing_part(ctx, s->ranks.any, &h, s->at.u + faces.begin,
+                    (size_t)(faces.end - faces.begin) * sizeof *s->at.u);
+    un_hashing_part(ctx, s->ranks.any, &h, p->flags, (size_t)p->count);
+    return h.hash;
 }
 
 /* ---- rank 0 has all particles ---- */
@@ -103,8 +125,7 @@ static un_status show_leaves(un_octree_flip *s, unsigned what)
     un_ranks_collect(ctx, leaf, s->at.phi, sizeof *s->at.phi);
     un_ranks_collect(ctx, leaf, s->at.p, sizeof *s->at.p);
     un_ranks_collect(ctx, face, s->at.u, sizeof *s->at.u);
-    bool around = what & ~(unsigned)UN_SHOW_STATE;
-    if (un_rank(ctx) == 0 && around && !s->ranks.shows_leaves) {
+    if (un_rank(ctx) == 0 && !s->ranks.shows_leaves) {
         s->ranks.shows_leaves = true;
         status = un_leaves_build(&s->ranks.all_leaves, ctx, &s->tree);
         if (status == UN_OK)
@@ -117,7 +138,7 @@ static un_status show_leaves(un_octree_flip *s, unsigned what)
 /* What of it is at leaves. */
 static unsigned shown_leaves(const un_octree_flip *s, unsigned what)
 {
-    unsigned at_leaves = UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY | UN_SHOW_STATE;
+    unsigned at_leaves = UN_SHOW_LEVEL | UN_SHOW_PRESSURE | UN_SHOW_VELOCITY;
     return what & (s->tree.dim == 2 ? at_leaves | UN_SHOW_SURFACE : at_leaves);
 }
 

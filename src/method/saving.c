@@ -253,6 +253,14 @@ uint64_t un_hashing_end(un_hashing *h)
     return h->hash = un_hash64(h->hash ^ word);
 }
 
+void un_hashing_part(un_context *ctx, bool shared, un_hashing *h, const void *bytes, size_t count)
+{
+    if (shared) un_ranks_begin_turn(ctx, h, sizeof *h);
+    un_hashing_add(h, bytes, count);
+    if (shared) un_ranks_end_turn(ctx, h, sizeof *h);
+    un_hashing_end(h);
+}
+
 uint64_t un_saving_hash(uint64_t hash, const void *bytes, size_t count)
 {
     un_hashing h = {.hash = hash};

@@ -11,9 +11,12 @@ static const char *const carried[] = {"carried_x", "carried_y", "carried_z"};
 
 static uint64_t found_hash(const un_uniform *s)
 {
-    int64_t count = s->ranks.slabs ? s->ranks.total : s->particles.count;
-    return un_saving_hash((uint64_t)count, s->phi,
-                          (size_t)s->core.grid.cell_count * sizeof *s->phi);
+    bool shared = s->ranks.slabs != NULL;
+    un_part own = un_grid_own_cells(&s->core.grid, 0);
+    un_hashing h = {.hash = (uint64_t)(shared ? s->ranks.total : s->particles.count)};
+    un_hashing_part(s->core.ctx, shared, &h, s->phi + own.begin,
+                    (size_t)(own.end - own.begin) * sizeof *s->phi);
+    return h.hash;
 }
 
 static un_status save_band(const un_band *band, un_part cells, un_state *out)
@@ -49,7 +52,7 @@ un_status un_uniform_save(const void *state, un_state *out)
     un_uniform_fetch_cells(s, out, first);
     UN_TRY(un_save_inflow(out, &s->inflow));
     UN_TRY(un_state_add_number(out, "max_speed", s->max_speed));
-    return un_save_hash(out, un_rank(s->core.ctx) == 0 ? found_hash(s) : 0);
+    return un_save_hash(out, found_hash(s));
 }
 
 /* The same for one of several ranks. */
@@ -101,6 +104,5 @@ un_status un_uniform_load(void *state, const un_state *in)
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
     bool kept = un_state_find(in, "ranks.first") && !un_state_find(in, "found.hash");
     if (kept) return UN_OK; /* by this run */
-    UN_TRY(un_uniform_gather(s, UN_SHOW_LEVEL));
-    return un_rank(s->core.ctx) > 0 ? UN_OK : un_load_hash(s->core.ctx, in, found_hash(s));
+    return un_load_hash(s->core.ctx, in, found_hash(s));
 }

@@ -123,7 +123,6 @@ un_status un_loop_save(un_loop *l, bool before)
     double clock = un_seconds();
     un_checkpoint name = {l->frame, l->step, l->between};
     un_state all;
-    if (!before) UN_TRY(un_loop_gather(l, UN_SHOW_STATE));
     un_state_clear(&l->seen);
     un_state_init(&all, l->ctx);
     un_status status = begin_save(l, &all);

@@ -60,6 +60,9 @@ on() { # RANKS ARGUMENT...; standard output and error in out.txt
     local ranks=$1
     shift
     timeout 60 mpirun -n "$ranks" "$mpi" "$@" >out.txt 2>&1
+    set -- $?
+    grep 'rounds otherwise' out.txt && complain "a checkpoint is not what one process would save"
+    return $1
 }
 no_parts() { # DIRECTORY: what is there was written whole
     local file
@@ -278,7 +281,8 @@ on 2 run splash.lua -o split --threads 1 --frames 1 || complain "half a splash: 
 cp -r split lone
 on 5 run splash.lua -o split --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
 same_run splash split
-"$program" run splash.lua -o lone --threads 1 --resume --quiet || complain "one goes on"
+"$program" run splash.lua -o lone --threads 1 --resume --quiet >out.txt 2>&1 || complain "one goes on"
+[ -s out.txt ] && complain "one goes on, but: $(cat out.txt)"
 same_run splash lone
 on_ranks bob 3
 on_ranks hulls 3
@@ -298,7 +302,8 @@ on 3 run tank.lua -o half --threads 1 --frames 2 || complain "half a run: $(cat 
 cp -r half alone
 on 5 run tank.lua -o half --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
 same_run tank half
-"$program" run tank.lua -o alone --threads 1 --resume --quiet || complain "one goes on"
+"$program" run tank.lua -o alone --threads 1 --resume --quiet >out.txt 2>&1 || complain "one goes on"
+[ -s out.txt ] && complain "one goes on, but: $(cat out.txt)"
 same_run tank alone
 # rank 0 cannot write a frame: all end, and the run can be resumed
 mkdir -p stuck/frames
