@@ -23,6 +23,7 @@ typedef struct un_loop {
     un_table *portions; /* ranks.csv; NULL: one rank */
     un_traffic sent;    /* up to the last row of it, */
     double busy;        /* and processor time */
+    double written;     /* bytes of files of all ranks, up to the last row */
     un_table *bodies;   /* NULL: nothing moves, or an earlier version began the run */
     int lock;           /* file that is locked during the run; -1 none */
     bool opened;        /* the directory belongs to this run now */

@@ -247,6 +247,10 @@ on_ranks() { # SCENE RANKS
     same_run $1 $1$2
 }
 on_ranks pillar 3
+# each rank has written a third of the particles of frames 0 and 1 and of a checkpoint, in blocks of 1 MiB
+awk -F, 'NR == 1 { next } { wrote[$3] += $17; all += $17 }
+    END { for (r = 0; r < 3; r++) { print r, wrote[r]; if (!(wrote[r] > all / 5 && wrote[r] > 4e6)) bad = 1 }
+          exit bad }' pillar3/ranks.csv >written.txt || complain "ranks write unevenly: $(cat written.txt)"
 awk -F, 'NR > 2 && $7 < 17000 { exit 1 }' pillar/stats.csv || complain "rank 0 solves pillar.lua alone"
 on_ranks tank 3
 on_ranks flat 2
