@@ -16,26 +16,42 @@ un_status un_uniform_measure(un_uniform *s, un_step *report)
     return UN_OK;
 }
 
-un_status un_uniform_surface(void *state, un_trimesh *mesh)
+/* In 2D, rank 0 alone, from all particles. */
+static un_status mesh_flat_whole(un_uniform *s, un_trimesh *mesh, un_mesher *mesher)
 {
-    un_uniform *s = state;
-    const un_bins *bins;
-    if (s->ranks.slabs && un_rank(s->core.ctx) > 0) return UN_OK; /* rank 0 makes it alone */
-    UN_TRY(un_uniform_whole_bins(s, &bins));
+    if (un_rank(s->core.ctx) > 0) return UN_OK;
+    UN_TRY(un_uniform_whole_bins(s, &mesher->bins));
     un_arena_free(&s->core.arena); /* the surface has one of its own */
     un_slabs *slabs = s->core.grid.slabs;
     s->core.grid.slabs = NULL; /* all layers are here now */
+    mesher->particles = un_uniform_shown(s);
+    un_status status = un_surface_mesh(s->core.ctx, mesh, mesher);
+    s->core.grid.slabs = slabs;
+    return status;
+}
+
+un_status un_uniform_surface(void *state, un_trimesh *mesh)
+{
+    un_uniform *s = state;
+    const un_uniform_ranks *r = &s->ranks;
     un_mesher mesher = {.grid = &s->core.grid,
-                        .bins = bins,
-                        .particles = un_uniform_shown(s),
+                        .bins = s->bins,
+                        .particles = &s->particles,
                         .walls = s->core.walls,
                         .phi = s->phi,
                         .u = s->u,
                         .resolution = s->core.def->detail.surface,
                         .smoothing = s->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING};
-    un_status status = un_surface_mesh(s->core.ctx, mesh, &mesher);
-    s->core.grid.slabs = slabs;
-    return status;
+    if (r->slabs && s->core.grid.dim == 2) return mesh_flat_whole(s, mesh, &mesher);
+    un_bins_share share = {r->block_owner, r->block_first, r->halo, r->slot, r->slot_count};
+    un_particle_stream stream;
+    if (r->slabs) {
+        UN_TRY(un_uniform_stream(s, &stream));
+        mesher.share = &share;
+        mesher.stream = &stream;
+    }
+    un_arena_free(&s->core.arena); /* the surface has one of its own */
+    return un_surface_mesh(s->core.ctx, mesh, &mesher);
 }
 
 un_status un_uniform_cells(const void *state, un_cells *out)

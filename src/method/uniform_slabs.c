@@ -11,7 +11,8 @@
 static bool needs_all_walls(const un_uniform *s)
 {
     const un_scene_def *def = s->core.def;
-    bool shows = def->output.surface || def->output.mesh || def->probe_count > 0;
+    bool flat = s->core.grid.dim == 2 && def->output.surface;
+    bool shows = flat || def->output.mesh || def->probe_count > 0;
     return s->core.bodies->moving || s->core.walls->parted || def->fluid.surface_tension > 0 ||
            (shows && un_rank(s->core.ctx) == 0);
 }

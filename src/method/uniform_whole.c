@@ -68,7 +68,7 @@ un_status un_uniform_gather(void *state, unsigned what)
     un_uniform *s = state;
     un_uniform_ranks *r = &s->ranks;
     if (!r->slabs) return UN_OK;
-    if (what & UN_SHOW_SURFACE) what |= UN_SHOW_ALL;
+    if (what & UN_SHOW_SURFACE && s->core.grid.dim == 2) what |= UN_SHOW_ALL; /* else shared */
     if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
     what &= ~r->has;
     UN_TRY(gather_fields(s, what));

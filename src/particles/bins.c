@@ -39,6 +39,16 @@ static int64_t count_cells(const un_bins *b)
     return (int64_t)(b->held_count + (b->held_count < b->block_count)) * b->block_cells;
 }
 
+/* Ranks of blocks that are not here are -1 so far. */
+static un_status hold_ranked(un_bins *b)
+{
+    for (int32_t n = 0; n < b->block_count; n++)
+        if (b->rank[n] < 0) b->rank[n] = b->held_count;
+    colour_blocks(b);
+    return un_array_need(b->ctx, (void **)&b->begin, &b->begin_room, (size_t)count_cells(b) + 2,
+                         sizeof *b->begin);
+}
+
 un_status un_bins_hold(un_bins *b, un_part layers)
 {
     b->held_count = 0;
@@ -47,11 +57,15 @@ un_status un_bins_hold(un_bins *b, un_part layers)
         bool held = in.begin < layers.end && in.end > layers.begin;
         b->rank[b->order[r]] = held ? b->held_count++ : -1;
     }
-    for (int32_t n = 0; n < b->block_count; n++)
-        if (b->rank[n] < 0) b->rank[n] = b->held_count;
-    colour_blocks(b);
-    return un_array_need(b->ctx, (void **)&b->begin, &b->begin_room, (size_t)count_cells(b) + 2,
-                         sizeof *b->begin);
+    return hold_ranked(b);
+}
+
+un_status un_bins_hold_marked(un_bins *b, const uint8_t *mark)
+{
+    b->held_count = 0;
+    for (int32_t r = 0; r < b->block_count; r++)
+        b->rank[b->order[r]] = mark[b->order[r]] ? b->held_count++ : -1;
+    return hold_ranked(b);
 }
 
 static void count_blocks(const un_grid *grid, int32_t blocks[3])

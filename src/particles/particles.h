@@ -350,6 +350,8 @@ un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins);
 /* From now on only blocks that have some of these layers of cells are here; cells of all others are
  * empty. Sort before using them. */
 un_status un_bins_hold(un_bins *bins, un_part layers);
+/* The same for the blocks with a mark, by number. */
+un_status un_bins_hold_marked(un_bins *bins, const uint8_t *mark);
 void un_bins_destroy(un_bins *bins);
 size_t un_bins_bytes(const un_grid *grid);
 static inline uint32_t un_bins_cell(const un_bins *b, int32_t i, int32_t j, int32_t k)
@@ -392,6 +394,45 @@ static inline int64_t un_bins_offsets(int64_t *counts, int64_t count, int64_t fi
 #define UN_SCATTER_REACH 4
 typedef void un_block_body(void *arg, int64_t begin, int64_t end);
 void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
+
+/* ---- particles of any cells, over ranks (near_cells.c) ---- */
+
+/* Whose the particles are. A rank has those of whole blocks, and among them copies of others'. */
+typedef struct un_bins_share {
+    const int32_t *owner; /* by place of a block along the curve: its rank */
+    const int64_t *first; /* the same: the number of its first particle among all; one more */
+    un_exchange *halo;    /* all copies, and where they lie */
+    const int32_t *slot;
+    int32_t slot_count;
+} un_bins_share;
+/* By number of a block (not by its place), allocated. */
+un_status un_bins_find_owners(const un_bins *bins, const un_bins_share *share, int32_t **owner);
+/* By particle here: its number among all; allocated. */
+un_status un_bins_find_ids(const un_bins *bins, const un_bins_share *share, int64_t count,
+                           uint32_t **id);
+/* Values of copies from those whose they are. */
+un_status un_bins_share_copies(un_context *ctx, const un_bins_share *share, const char *name,
+                               void *array, size_t size);
+
+/* The particles of all ranks in some cells, in their order: positions, volumes and flags alone. */
+typedef struct un_near_cells {
+    un_context *ctx;
+    un_particles particles;
+    un_bins *bins; /* all other cells are empty */
+    uint32_t *id;  /* their numbers among all */
+    int32_t *own;  /* which of this rank's they are; -1: another rank's */
+    un_exchange *copies;
+    int32_t *slot; /* where copies lie, as they arrive */
+} un_near_cells;
+/* wanted: by cell of the grid; rows: by row of cells, whether any is. id: by particle here. Frees
+ * what was made if it fails. */
+un_status un_near_cells_get(un_context *ctx, un_near_cells *near, const un_bins *bins,
+                            const un_bins_share *share, const un_particles *particles,
+                            const uint32_t *id, const uint8_t *wanted, const uint8_t *rows);
+void un_near_cells_free(un_near_cells *near);
+/* Values of all of them, `size` bytes each, from those of this rank's particles. */
+un_status un_near_cells_values(const un_near_cells *near, const char *name, void *values,
+                               const void *here, size_t size);
 
 /* ---- on a grid that warps (warp.c, warp_resize.c): particles are `warped` ---- */
 

@@ -391,6 +391,26 @@ un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to,
     return status;
 }
 
+un_status un_exchange_send(un_context *ctx, const char *name, const void *from, const int32_t *to,
+                           int64_t count, size_t size, void **in, int64_t *in_count)
+{
+    un_exchange *e = NULL;
+    *in = NULL;
+    *in_count = 0;
+    UN_TRY(un_exchange_create_moves(ctx, to, count, &e));
+    int64_t arriving = un_exchange_count(e);
+    *in = un_alloc(ctx, (size_t)arriving + 1, size);
+    un_status status = un_ranks_agree(ctx, *in ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) status = un_exchange_run(e, &(un_field){name, from, *in, size}, 1);
+    un_exchange_destroy(e);
+    if (status != UN_OK) un_free(ctx, *in);
+    if (status != UN_OK)
+        *in = NULL;
+    else
+        *in_count = arriving;
+    return status;
+}
+
 un_status un_exchange_reply(un_context *ctx, const void *from, const int32_t *to, int64_t count,
                             size_t size, const int32_t *from_rank, int64_t from_count, void **in)
 {

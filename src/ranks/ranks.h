@@ -263,6 +263,9 @@ un_status un_exchange_run(un_exchange *exchange, const un_field *fields, int32_t
  * ends all. *in is allocated. */
 un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to, int64_t count,
                            size_t size, void **in, int64_t *in_count);
+/* The same, but a rank that gets no memory fails it on all. */
+un_status un_exchange_send(un_context *ctx, const char *name, const void *from, const int32_t *to,
+                           int64_t count, size_t size, void **in, int64_t *in_count);
 /* Elements that go from rank to rank until nobody has any left: in each round, element i goes to
  * rank to[i], -1: to none. *in has *in_count elements, until the next round; *all: that ranks have
  * sent, after the last round 0. status: a failure that one rank had before is one of all. `to` must

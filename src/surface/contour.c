@@ -188,7 +188,19 @@ typedef struct contour {
     int32_t *base;                      /* [row][word]: its first vertex */
     int64_t *row_vertex, *row_triangle; /* first of each row; first holds counts, shifted by one */
     un_trimesh *mesh;
+    /* of several ranks */
+    const un_contour_part *part;
+    int64_t *at_vertex, *at_triangle; /* the same among this rank's own */
 } contour;
+
+static inline bool is_own(const contour *c, int64_t row)
+{
+    return !c->part || c->part->rows[row] == UN_ROW_OWN;
+}
+static inline bool is_known(const contour *c, int64_t row)
+{
+    return !c->part || c->part->rows[row];
+}
 
 /* Rows per task. */
 #define ROW_GRAIN 32
@@ -204,7 +216,7 @@ static void find_liquid(void *arg, int64_t begin, int64_t end)
     contour *c = arg;
     int32_t n0 = c->n[0];
     for (int64_t row = begin; row < end; row++)
-        for (int64_t w = 0; w < c->word_count; w++) {
+        for (int64_t w = 0; w < c->word_count && is_known(c, row); w++) {
             const float *phi = c->lattice->phi + row * n0 + 64 * w;
             int32_t count = (int32_t)un_min64(64, n0 - 64 * w);
             uint64_t word = 0;
@@ -278,19 +290,24 @@ static void write_vertices(void *arg, int64_t begin, int64_t end)
     int64_t step[3] = {1, c->n[0], (int64_t)c->n[0] * c->n[1]};
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % c->n[1]), k = (int32_t)(row / c->n[1]);
-        int64_t number = c->row_vertex[row];
+        if (!is_known(c, row)) continue;
+        int64_t number = c->row_vertex[row], at_row = c->at_vertex[row];
+        un_vec3 *position = c->mesh->position + at_row;
         for (int64_t w = 0; w < c->word_count; w++) {
             c->base[row * c->word_count + w] = (int32_t)number;
             uint64_t has[KINDS];
             find_vertices(c, j, k, w, has);
-            for (int32_t kind = 0; kind < KINDS; kind++)
+            for (int32_t kind = 0; kind < KINDS; kind++) {
+                number += __builtin_popcountll(has[kind]);
+                if (!is_own(c, row)) continue;
                 for (uint64_t left = has[kind]; left; left &= left - 1) {
                     int64_t i = 64 * w + __builtin_ctzll(left), node = row * c->n[0] + i;
                     double at[3] = {(double)i, j, k};
                     if (kind != NODE)
                         at[kind] += crossing(lattice->phi[node], lattice->phi[node + step[kind]]);
-                    c->mesh->position[number++] = un_lattice_point(lattice, at[0], at[1], at[2]);
+                    *position++ = un_lattice_point(lattice, at[0], at[1], at[2]);
                 }
+            }
         }
     }
 }
@@ -370,6 +387,8 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % c->n[1]), k = (int32_t)(row / c->n[1]);
         int64_t vertex_count = 0;
+        c->row_vertex[row + 1] = c->row_triangle[row + 1] = 0;
+        if (!is_own(c, row)) continue;
         for (int64_t w = 0; w < c->word_count; w++) {
             uint64_t has[KINDS];
             find_vertices(c, j, k, w, has);
@@ -385,8 +404,9 @@ static void write_triangles(void *arg, int64_t begin, int64_t end)
 {
     contour *c = arg;
     for (int64_t row = begin; row < end; row++)
-        march_row(c, (int32_t)(row % c->n[1]), (int32_t)(row / c->n[1]),
-                  c->mesh->triangle + c->row_triangle[row]);
+        if (is_own(c, row))
+            march_row(c, (int32_t)(row % c->n[1]), (int32_t)(row / c->n[1]),
+                      c->mesh->triangle + c->at_triangle[row]);
 }
 
 un_status un_surface_number_rows(un_context *ctx, int64_t *vertex, int64_t *triangle, int64_t rows)
@@ -403,13 +423,59 @@ un_status un_surface_number_rows(un_context *ctx, int64_t *vertex, int64_t *tria
                    (double)vertex[rows], (double)triangle[rows]);
 }
 
+/* Own rows follow one another in this rank's mesh; all of them have their numbers among all. */
+static un_status unite_rows(un_context *ctx, contour *c, int64_t rows)
+{
+    const un_contour_part *part = c->part;
+    double *counts = NULL;
+    un_status status = UN_OK;
+    UN_ALLOC_DONE(ctx, c->at_vertex, rows + 1);
+    UN_ALLOC_DONE(ctx, c->at_triangle, rows + 1);
+    UN_ALLOC_DONE(ctx, counts, 2 * rows + 1);
+done:
+    status = un_ranks_agree(ctx, status);
+    if (status == UN_OK) {
+        c->at_vertex[0] = c->at_triangle[0] = 0;
+        for (int64_t row = 0; row < rows; row++) {
+            counts[row] = (double)c->row_vertex[row + 1];
+            counts[rows + row] = (double)c->row_triangle[row + 1];
+            c->at_vertex[row + 1] = c->at_vertex[row] + c->row_vertex[row + 1];
+            c->at_triangle[row + 1] = c->at_triangle[row] + c->row_triangle[row + 1];
+        }
+        un_ranks_add(ctx, counts, 2 * rows);
+        for (int64_t row = 0; row < rows; row++) {
+            part->vertices[row] = (int32_t)counts[row];
+            part->triangles[row] = (int32_t)counts[rows + row];
+            c->row_vertex[row + 1] = (int64_t)counts[row];
+            c->row_triangle[row + 1] = (int64_t)counts[rows + row];
+        }
+    }
+    un_free(ctx, counts);
+    return status;
+}
+
+/* A failure before the ranks add up their rows is one of all. */
+static un_status begin_rows(un_context *ctx, contour *c, int64_t rows)
+{
+    un_status status = UN_OK;
+    size_t words = (size_t)rows * (size_t)c->word_count;
+    c->liquid = un_alloc_zero(ctx, words, sizeof *c->liquid);
+    if (!c->liquid) return UN_ERROR_MEMORY;
+    UN_ALLOC_DONE(ctx, c->base, words);
+    UN_ALLOC_DONE(ctx, c->row_vertex, rows + 1);
+    UN_ALLOC_DONE(ctx, c->row_triangle, rows + 1);
+    un_parallel_for(ctx, rows, ROW_GRAIN, find_liquid, c);
+    un_parallel_for(ctx, rows, ROW_GRAIN, count_rows, c);
+done:
+    return status;
+}
+
 /* A lattice without extent along an axis encloses nothing and gives an empty mesh. */
 static un_status contour_lattice(un_context *ctx, const un_lattice *lattice, bool open,
-                                 un_trimesh *mesh)
+                                 const un_contour_part *part, un_trimesh *mesh)
 {
     *mesh = (un_trimesh){0};
-    contour c = {.lattice = lattice, .open = open, .mesh = mesh};
-    un_status status = UN_OK;
+    contour c = {.lattice = lattice, .open = open, .mesh = mesh, .part = part};
     int64_t row_count = 0;
     if (lattice->n[0] >= 2 && lattice->n[1] >= 2 && lattice->n[2] >= 2) {
         memcpy(c.n, lattice->n, sizeof c.n);
@@ -417,17 +483,14 @@ static un_status contour_lattice(un_context *ctx, const un_lattice *lattice, boo
         c.word_count = (c.n[0] + (int64_t)63) / 64;
     }
     build_cases(&c.cases);
-    size_t words = (size_t)row_count * (size_t)c.word_count;
-    UN_ALLOC_DONE(ctx, c.liquid, words);
-    UN_ALLOC_DONE(ctx, c.base, words);
-    UN_ALLOC_DONE(ctx, c.row_vertex, row_count + 1);
-    UN_ALLOC_DONE(ctx, c.row_triangle, row_count + 1);
-
-    un_parallel_for(ctx, row_count, ROW_GRAIN, find_liquid, &c);
-    un_parallel_for(ctx, row_count, ROW_GRAIN, count_rows, &c);
-    status = un_surface_number_rows(ctx, c.row_vertex, c.row_triangle, row_count);
+    un_status status = begin_rows(ctx, &c, row_count);
+    if (part) status = un_ranks_agree(ctx, status);
+    if (part && status == UN_OK) status = unite_rows(ctx, &c, row_count);
+    if (status == UN_OK)
+        status = un_surface_number_rows(ctx, c.row_vertex, c.row_triangle, row_count);
     if (status != UN_OK) goto done;
-    int64_t vertex_count = c.row_vertex[row_count], triangle_count = c.row_triangle[row_count];
+    if (!part) c.at_vertex = c.row_vertex, c.at_triangle = c.row_triangle;
+    int64_t vertex_count = c.at_vertex[row_count], triangle_count = c.at_triangle[row_count];
     UN_ALLOC_DONE(ctx, mesh->position, vertex_count);
     UN_ALLOC_DONE(ctx, mesh->triangle, triangle_count);
     mesh->vertex_count = (int32_t)vertex_count;
@@ -439,6 +502,8 @@ done:
     un_free(ctx, c.base);
     un_free(ctx, c.row_vertex);
     un_free(ctx, c.row_triangle);
+    if (part) un_free(ctx, c.at_vertex);
+    if (part) un_free(ctx, c.at_triangle);
     if (status != UN_OK) {
         un_free(ctx, mesh->position);
         un_free(ctx, mesh->triangle);
@@ -449,10 +514,16 @@ done:
 
 un_status un_surface_contour(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
 {
-    return contour_lattice(ctx, lattice, false, mesh);
+    return contour_lattice(ctx, lattice, false, NULL, mesh);
 }
 
 un_status un_surface_contour_open(un_context *ctx, const un_lattice *lattice, un_trimesh *mesh)
 {
-    return contour_lattice(ctx, lattice, true, mesh);
+    return contour_lattice(ctx, lattice, true, NULL, mesh);
+}
+
+un_status un_surface_contour_part(un_context *ctx, const un_lattice *lattice,
+                                  const un_contour_part *part, un_trimesh *mesh)
+{
+    return un_ranks_agree(ctx, contour_lattice(ctx, lattice, false, part, mesh));
 }

@@ -20,6 +20,18 @@ static inline un_vec3 un_lattice_point(const un_lattice *lattice, double i, doub
  * triangle; fails if there are too many to number. */
 un_status un_surface_number_rows(un_context *ctx, int64_t *vertex, int64_t *triangle, int64_t rows);
 
+/* Rows of a lattice that one of several ranks contours: its own. Of the two rows after each of
+ * these, along y, z and both, it must know the samples, too. */
+enum { UN_ROW_KNOWN = 1, UN_ROW_OWN = 2 };
+typedef struct un_contour_part {
+    const uint8_t *rows;           /* by row: 0: nothing is known */
+    int32_t *vertices, *triangles; /* room by row; set on all ranks, of all */
+} un_contour_part;
+/* All ranks call; each gets the vertices and triangles of its rows, and these have the numbers of
+ * one rank. */
+un_status un_surface_contour_part(un_context *ctx, const un_lattice *lattice,
+                                  const un_contour_part *part, un_trimesh *mesh);
+
 /* Replaces all vertices v with the same same[v] (the first of them) by one vertex in their middle,
  * wherever the mesh stays closed, manifold and unfolded (cluster.c). Changes `same`: vertices that
  * could not be merged stand for themselves again. Positions only. */

@@ -104,16 +104,17 @@ static int32_t find_images(const un_hulls_def *def, int64_t q, un_vec3 image[IMA
     return count;
 }
 
+int32_t un_hull_points_of(const un_hulls_def *def, int64_t q)
+{
+    un_vec3 image[IMAGES_MAX];
+    uint8_t role = find_role(def, q);
+    return role == 0 ? 0 : role == UN_HULL_ALONE ? 1 : 1 + find_images(def, q, image);
+}
+
 static void count_points(void *arg, int64_t begin, int64_t end)
 {
     point_args *a = arg;
-    un_vec3 image[IMAGES_MAX];
-    for (int64_t q = begin; q < end; q++) {
-        uint8_t role = find_role(a->def, q);
-        a->first[q + 1] = role == 0               ? 0
-                          : role == UN_HULL_ALONE ? 1
-                                                  : 1 + find_images(a->def, q, image);
-    }
+    for (int64_t q = begin; q < end; q++) a->first[q + 1] = un_hull_points_of(a->def, q);
 }
 
 static void write_points(void *arg, int64_t begin, int64_t end)
@@ -134,6 +135,7 @@ static void write_points(void *arg, int64_t begin, int64_t end)
             p->size[first + i] = size;
             p->radius[first + i] = radius;
             p->particle[first + i] = (int32_t)q;
+            if (p->number) p->number[first + i] = a->def->number[q] + (uint32_t)i;
             p->role[first + i] = (uint8_t)(i ? role | UN_HULL_IMAGE : role);
         }
     }
@@ -157,6 +159,10 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
     points->size = un_arena_alloc(arena, room, sizeof *points->size);
     points->role = un_arena_alloc(arena, room, 1);
     points->particle = un_arena_alloc(arena, room, sizeof *points->particle);
+    if (def->number) {
+        points->number = un_arena_alloc(arena, room, sizeof *points->number);
+        if (!points->number) return UN_ERROR_MEMORY;
+    }
     for (int32_t axis = 0; axis < 3; axis++) {
         points->x[axis] = un_arena_alloc(arena, room, sizeof *points->x[axis]);
         if (!points->x[axis]) return UN_ERROR_MEMORY;
@@ -434,6 +440,7 @@ static un_status join_hidden(un_hulls *h, const un_hulls_def *def, const un_hull
     for (int32_t i = 0; i < points->count; i++) {
         const un_slim_entry *e = slim_entry(def, points->particle[i]);
         if (!e || !e->joined || shown[points->particle[i]]) continue;
+        if (def->own && !def->own[points->particle[i]]) continue;
         int32_t other = find_joined(points, i);
         if (other >= 0) join_pieces(h->piece, points->particle[i], other);
     }
@@ -455,7 +462,8 @@ static un_status find_pieces(un_hulls *h, const un_hulls_def *def, const un_hull
         h->piece[q] = body;
     }
     for (int64_t n = 0; n < list->count; n++) {
-        const int32_t *c = list->entry[n].corner;
+        const int32_t *c = list->entry[n].corner; /* the first is where it was judged */
+        if (def->own && !def->own[points->particle[c[0]]]) continue;
         join_pieces(h->piece, points->particle[c[0]], points->particle[c[1]]);
         join_pieces(h->piece, points->particle[c[0]], points->particle[c[2]]);
     }

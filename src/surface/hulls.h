@@ -23,6 +23,7 @@ typedef struct un_hull_points {
     float *size;   /* radius of its particle: decides which points are joined */
     uint8_t *role;
     int32_t *particle; /* the particle that it is, or is the image of */
+    uint32_t *number;  /* among all points, as un_hulls_def.number; NULL: these are all */
     double reach;
     un_groups groups;
 } un_hull_points;
@@ -37,6 +38,9 @@ typedef struct un_hull_list {
     int64_t count;
     un_hull_entry *entry;
 } un_hull_list;
+
+/* The points that a particle with an entry makes: itself, and its images (hulls.c). */
+int32_t un_hull_points_of(const un_hulls_def *def, int64_t q);
 
 /* The exposed hulls, in the order of the points (hulls_prune.c). From the arena. */
 un_status un_hulls_prune(un_context *ctx, un_arena *arena, const un_hull_points *points,
@@ -121,6 +125,32 @@ typedef struct un_slim_def {
 } un_slim_def;
 /* Finds the particles of thin liquid and how to draw them. From the arena. */
 un_status un_slim_find(un_context *ctx, un_arena *arena, un_slim *slim, const un_slim_def *def);
+
+/* The same step by step, for one particle each and without depths. Neighbours within UN_SLIM_REACH
+ * radii tell how to draw a particle; UN_SLIM_SIZE_MOST: the largest size, in radii. */
+#define UN_SLIM_REACH 7.0
+#define UN_SLIM_SIZE_MOST 1.7
+bool un_slim_is(const un_slim_def *def, int64_t q);
+static inline bool un_slim_flies(const un_particles *p, int64_t q)
+{
+    return (p->flags[q] & UN_PARTICLE_APART) == UN_PARTICLE_BALLISTIC;
+}
+void un_slim_shape(const un_slim_def *def, int64_t q, un_slim_entry *entry);
+/* Is a particle that flies joined to one at x of this size? */
+static inline bool un_slim_touches(const un_slim_entry *e, double reach, un_vec3 x, double size)
+{
+    double with = reach * (e->size + size);
+    un_vec3 to = un_sub(x, e->x);
+    return un_dot(to, to) < with * with;
+}
+/* Makes a drop of one that is joined to nothing. Its radius, in that of its volume, counts for the
+ * scale of all drops, which goes by all of them in their order. */
+typedef struct un_slim_drops {
+    double volume, drawn;
+} un_slim_drops;
+double un_slim_drop(const un_slim_def *def, int64_t q, un_slim_entry *entry);
+void un_slim_add_drop(un_slim_drops *drops, float volume, double radius);
+float un_slim_scale(const un_slim_drops *drops);
 
 /* Radius with which a particle's sphere touches the surface at this depth, or as near to that as
  * `touch` allows (hulls.c). */

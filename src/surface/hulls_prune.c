@@ -116,11 +116,16 @@ static void thin_out(hood *h)
     }
 }
 
+static uint64_t hash_point(const un_hull_points *p, int32_t i)
+{
+    return un_hash64(p->number ? p->number[i] : (uint64_t)i);
+}
+
 /* A particle gives way to larger ones, and to some of equal size, so that whole rows do not
  * vanish. */
-static bool gives_way(const hood *h, int32_t j, double rj)
+static bool gives_way(const hood *h, const un_hull_points *p, int32_t j, double rj)
 {
-    return rj > h->ri || un_hash64((uint64_t)j) > un_hash64((uint64_t)h->i);
+    return rj > h->ri || hash_point(p, j) > hash_point(p, h->i);
 }
 
 /* Adds the joined points of a group. False if one of them contains i entirely, because then a hull
@@ -143,7 +148,7 @@ static bool add_group(hood *h, const un_hull_points *p, int32_t group)
             continue;
         double rj = r[l];
         double close = h->count < HOOD_MAX / 2 ? rj - h->ri : fmax(rj - h->ri, CROWDED * h->ri);
-        if (rj >= h->ri && d2[l] <= square(close) && gives_way(h, j, rj)) return false;
+        if (rj >= h->ri && d2[l] <= square(close) && gives_way(h, p, j, rj)) return false;
         if (h->count == HOOD_MAX) thin_out(h);
         int32_t at = h->count++;
         h->x[0][at] = x[l], h->x[1][at] = y[l], h->x[2][at] = z[l];

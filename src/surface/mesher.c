@@ -21,11 +21,8 @@
 #include "surface/mesher.h"
 #include "surface/offset.h"
 
-/* Radius, in steps of the lattice, of spheres whose sheet has no holes even where it lies between
- * the nodes: half of a cube's diagonal. */
-#define DRAWN 0.87
 /* Reach of the velocity average at vertices. */
-#define VELOCITY_REACH 1.0
+#define VELOCITY_REACH UN_MESHER_REACH
 
 /* Largest offsets of pieces, and of loose parts of the body, in radii of particles: a quarter of a
  * cell. */
@@ -115,9 +112,31 @@ static void vertex_velocities(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static un_status vertex_arrays(un_lattice_mesher *s)
+{
+    size_t vertices = (size_t)s->mesh->vertex_count + 1;
+    s->loose = un_arena_alloc(&s->arena, vertices, sizeof *s->loose);
+    s->held = un_arena_alloc(&s->arena, vertices, sizeof *s->held);
+    s->too_thick = un_arena_alloc(&s->arena, vertices, sizeof *s->too_thick);
+    s->still = un_arena_alloc(&s->arena, vertices, 1);
+    s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
+    bool all = s->loose && s->held && s->too_thick && s->still && s->nearest;
+    return all ? UN_OK : UN_ERROR_MEMORY;
+}
+
+un_status un_mesher_look_around(un_lattice_mesher *s)
+{
+    un_trimesh *mesh = s->mesh;
+    mesh->velocity = un_alloc(s->ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
+    if (!mesh->velocity) return UN_ERROR_MEMORY;
+    if (s->in->grid->dim == 3) UN_TRY(vertex_arrays(s));
+    un_parallel_for(s->ctx, mesh->vertex_count, 1024, vertex_velocities, s);
+    return UN_OK;
+}
+
 /* ---- what flies ---- */
 
-static bool is_clear_of_walls(const un_lattice_mesher *s, un_vec3 x, double radius)
+bool un_mesher_is_clear(const un_lattice_mesher *s, un_vec3 x, double radius)
 {
     un_vec3 far = un_sub(s->in->grid->size, x);
     double side = fmin(fmin(x.x, fmin(x.y, x.z)), fmin(far.x, fmin(far.y, far.z)));
@@ -132,12 +151,12 @@ static void find_drops(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const un_slim_entry *e = &s->slim.entry[i];
         double reach = UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius;
-        if (!e->joined && is_clear_of_walls(s, e->x, reach)) s->drop[s->slim.particle[i]] = 1;
+        if (!e->joined && un_mesher_is_clear(s, e->x, reach)) s->drop[s->slim.particle[i]] = 1;
     }
 }
 
 /* Particles outside thick liquid. */
-static un_status find_thin(un_lattice_mesher *s, uint8_t *thin)
+un_status un_mesher_find_thin(un_lattice_mesher *s, uint8_t *thin)
 {
     const un_mesher *in = s->in;
     uint8_t *thick;
@@ -165,8 +184,8 @@ static un_status join_slim(un_lattice_mesher *s)
                         .reach = 2,
                         .walls = s->in->walls,
                         .slim = &s->slim};
-    un_status status = depth ? un_hulls_create(s->ctx, &scratch, &def, &s->hulls, &report)
-                             : UN_ERROR_MEMORY;
+    un_status status =
+        depth ? un_hulls_create(s->ctx, &scratch, &def, &s->hulls, &report) : UN_ERROR_MEMORY;
     un_arena_free(&scratch);
     return status;
 }
@@ -189,26 +208,14 @@ static un_status find_flying(un_lattice_mesher *s)
                        .size = s->in->grid->size,
                        .gravity = s->in->walls->scene->def.gravity,
                        .reach = 2,
-                       .drawn = DRAWN * s->lattice.h[0],
+                       .drawn = UN_MESHER_DRAWN * s->lattice.h[0],
                        .drawn_all = true};
     def.thin = un_arena_alloc(&s->arena, count, 1);
     if (!def.thin) return UN_ERROR_MEMORY;
-    UN_TRY(find_thin(s, def.thin));
+    UN_TRY(un_mesher_find_thin(s, def.thin));
     UN_TRY(un_slim_find(s->ctx, &s->arena, &s->slim, &def));
     un_parallel_for(s->ctx, s->slim.count, 256, find_drops, s);
     return s->slim.count ? join_slim(s) : UN_OK;
-}
-
-static un_status vertex_arrays(un_lattice_mesher *s)
-{
-    size_t vertices = (size_t)s->mesh->vertex_count + 1;
-    s->loose = un_arena_alloc(&s->arena, vertices, sizeof *s->loose);
-    s->held = un_arena_alloc(&s->arena, vertices, sizeof *s->held);
-    s->too_thick = un_arena_alloc(&s->arena, vertices, sizeof *s->too_thick);
-    s->still = un_arena_alloc(&s->arena, vertices, 1);
-    s->nearest = un_arena_alloc(&s->arena, vertices, sizeof *s->nearest);
-    bool all = s->loose && s->held && s->too_thick && s->still && s->nearest;
-    return all ? UN_OK : UN_ERROR_MEMORY;
 }
 
 static bool flies_clear(const un_lattice_mesher *s, int64_t q)
@@ -216,7 +223,7 @@ static bool flies_clear(const un_lattice_mesher *s, int64_t q)
     const un_slim_entry *e = q >= 0 ? un_mesher_slim(s, q) : NULL;
     if (!e || (s->in->particles->flags[q] & UN_PARTICLE_APART) != UN_PARTICLE_BALLISTIC)
         return false;
-    return is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_HULL_DROP * s->size[q]);
+    return un_mesher_is_clear(s, e->x, UN_SPHERE_CORNER * UN_HULL_DROP * s->size[q]);
 }
 
 static double drop_radius(const un_lattice_mesher *s, const un_slim_entry *e, int32_t q)
@@ -243,7 +250,7 @@ static un_status find_specks(un_lattice_mesher *s, const un_pieces *pieces, uint
         const un_slim_entry *e = &s->slim.entry[i];
         int32_t q = s->slim.particle[i];
         double reach = UN_SPHERE_CORNER * UN_DROP_LONGEST * drop_radius(s, e, q);
-        if (!is_clear_of_walls(s, e->x, reach)) with[s->hulls->piece[q]] = NO_ROOM;
+        if (!un_mesher_is_clear(s, e->x, reach)) with[s->hulls->piece[q]] = NO_ROOM;
     }
     for (int32_t v = 0; v < s->mesh->vertex_count; v++) {
         uint8_t *mark = &(*speck)[pieces->of_vertex[v]];
@@ -268,7 +275,7 @@ static un_status add_drops(un_lattice_mesher *s, const un_pieces *pieces)
         const un_slim_entry *e = &s->slim.entry[i];
         int32_t q = s->slim.particle[i];
         bool lost = pieces->wanting[q] && !e->joined &&
-                    is_clear_of_walls(s, e->x, UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius);
+                    un_mesher_is_clear(s, e->x, UN_SPHERE_CORNER * UN_DROP_LONGEST * e->radius);
         if (!s->drop[q] && !lost) continue;
         drops[count++] = (un_drop){.x = e->x,
                                    .velocity = un_particle_velocity(p, q),
@@ -290,7 +297,7 @@ static void give_hidden_to_body(const un_lattice_mesher *s, un_pieces *pieces)
     }
 }
 
-static un_status fit_volume(un_lattice_mesher *s)
+un_status un_mesher_fit_volume(un_lattice_mesher *s)
 {
     const un_particles *p = s->in->particles;
     int32_t *piece = un_arena_alloc(&s->arena, (size_t)p->count + 1, sizeof *piece), body = -1;
@@ -301,8 +308,13 @@ static un_status fit_volume(un_lattice_mesher *s)
         if (!un_mesher_slim(s, q) && body < 0) body = q;
         piece[q] = s->hulls ? s->hulls->piece[q] : un_mesher_slim(s, q) ? q : body;
     }
-    un_pieces pieces = {
-        .mesh = s->mesh, .particles = p, .of_particle = piece, .nearest = s->nearest, .body = body};
+    un_pieces pieces = {.mesh = s->mesh,
+                        .particles = p,
+                        .of_particle = piece,
+                        .nearest = s->nearest,
+                        .body = body,
+                        .weigh = s->weigh,
+                        .weigh_arg = s->weigh_arg};
     un_offset offset = {.mesh = s->mesh,
                         .lattice = &s->lattice,
                         .pieces = &pieces,
@@ -357,8 +369,39 @@ double un_surface_mesh_bytes(const un_grid *grid, int32_t resolution, double par
     return nodes * (sizeof(float) + 1) + (double)grid->cell_count + particles * each;
 }
 
+un_status un_mesher_smooth(un_lattice_mesher *s)
+{
+    UN_TRY(un_surface_smooth(s->ctx, &s->lattice, s->mesh, s->in->smoothing));
+    return un_surface_normals_at_walls(s->ctx, &s->lattice, s->mesh);
+}
+
+void un_mesher_free(un_lattice_mesher *s)
+{
+    un_free(s->ctx, s->band);
+    un_free(s->ctx, s->touched);
+    un_free(s->ctx, s->lattice.phi);
+    un_free(s->ctx, s->radius);
+    un_hulls_destroy(s->hulls);
+    un_arena_free(&s->arena);
+}
+
+/* What sampled it is given back as soon as it has served. */
+static un_status contour(un_lattice_mesher *s)
+{
+    bool flat = s->in->grid->dim == 2;
+    un_free(s->ctx, s->band);
+    un_free(s->ctx, s->touched);
+    s->band = s->touched = NULL;
+    un_status status = flat ? un_surface_area(s->ctx, &s->lattice, s->in->smoothing, s->mesh)
+                            : un_surface_contour(s->ctx, &s->lattice, s->mesh);
+    un_free(s->ctx, s->lattice.phi);
+    s->lattice.phi = NULL;
+    return status;
+}
+
 un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in)
 {
+    if (in->share) return un_surface_mesh_ranks(ctx, mesh, in);
     un_lattice_mesher s = {.ctx = ctx, .in = in, .mesh = mesh};
     bool flat = in->grid->dim == 2;
     *mesh = (un_trimesh){0};
@@ -366,25 +409,11 @@ un_status un_surface_mesh(un_context *ctx, un_trimesh *mesh, const un_mesher *in
     un_mesher_lattice(&s.lattice, in->grid, in->resolution);
     un_status status = flat ? UN_OK : find_flying(&s);
     if (status == UN_OK) status = un_mesher_sample(&s);
-    un_free(ctx, s.band);
-    un_free(ctx, s.touched);
-    if (status == UN_OK && flat) status = un_surface_area(ctx, &s.lattice, in->smoothing, mesh);
-    if (status == UN_OK && !flat) status = un_surface_contour(ctx, &s.lattice, mesh);
-    un_free(ctx, s.lattice.phi);
-    if (status == UN_OK && !flat) {
-        status = un_surface_smooth(ctx, &s.lattice, mesh, in->smoothing);
-        if (status == UN_OK) status = un_surface_normals_at_walls(ctx, &s.lattice, mesh);
-    }
-    if (status == UN_OK) {
-        mesh->velocity = un_alloc(ctx, (size_t)mesh->vertex_count + 1, sizeof *mesh->velocity);
-        if (!mesh->velocity) status = UN_ERROR_MEMORY;
-    }
-    if (status == UN_OK && !flat) status = vertex_arrays(&s);
-    if (status == UN_OK) un_parallel_for(ctx, mesh->vertex_count, 1024, vertex_velocities, &s);
-    if (status == UN_OK && !flat) status = fit_volume(&s);
-    un_free(ctx, s.radius);
-    un_hulls_destroy(s.hulls);
-    un_arena_free(&s.arena);
+    if (status == UN_OK) status = contour(&s);
+    if (status == UN_OK && !flat) status = un_mesher_smooth(&s);
+    if (status == UN_OK) status = un_mesher_look_around(&s);
+    if (status == UN_OK && !flat) status = un_mesher_fit_volume(&s);
+    un_mesher_free(&s);
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
     return status;
 }

@@ -4,7 +4,20 @@
 
 #include "surface/contour.h"
 #include "surface/hulls.h"
+#include "surface/offset.h"
 #include "surface/surface.h"
+
+/* What one of several ranks finds (mesher_ranks.c). Rows run along x and are numbered j + n_1 k. */
+enum { UN_NODES_SAMPLED = 1, UN_NODES_LOOSE = 2, UN_NODES_OWN = 3 };
+typedef struct un_mesher_part {
+    uint8_t *nodes;    /* by row of the lattice: 0: nothing; the colour there; loose particles, too;
+                        * it is this rank's */
+    uint8_t *far;      /* by row of cells: rows to the nearest own one; UN_MESHER_FAR: more */
+    int32_t band;      /* the band is found in rows of cells that are no farther */
+    uint8_t *occupied; /* by cell: has particles */
+    const int32_t *own; /* by particle: not negative if it is this rank's */
+} un_mesher_part;
+#define UN_MESHER_FAR 255
 
 typedef struct un_lattice_mesher {
     un_context *ctx;
@@ -25,6 +38,9 @@ typedef struct un_lattice_mesher {
     float *loose, *held, *too_thick; /* held: not loose */
     uint8_t *still;
     int32_t *nearest;
+    const un_mesher_part *part; /* of several ranks; NULL: this one makes all of it */
+    un_pieces_weigh *weigh;     /* as un_pieces */
+    void *weigh_arg;
 } un_lattice_mesher;
 
 /* The lattice of a grid, without values (mesher.c). */
@@ -32,6 +48,66 @@ void un_mesher_lattice(un_lattice *lattice, const un_grid *grid, int32_t resolut
 /* Samples the level set on the lattice (mesher_lattice.c). lattice.phi and radius are the
  * caller's. */
 un_status un_mesher_sample(un_lattice_mesher *s);
+/* The same in three: where, the colour and which particles are loose, and what these add. */
+un_status un_mesher_find_band(un_lattice_mesher *s);
+un_status un_mesher_find_colour(un_lattice_mesher *s);
+void un_mesher_add_loose(un_lattice_mesher *s);
+static inline bool un_mesher_skips(const un_lattice_mesher *s, int64_t row, uint8_t least)
+{
+    return s->part && s->part->nodes[row] < least;
+}
+
+/* The steps of the recipe that ranks share (mesher.c). What flies, once it has been found: */
+bool un_mesher_is_clear(const un_lattice_mesher *s, un_vec3 x, double radius);
+un_status un_mesher_find_thin(un_lattice_mesher *s, uint8_t *thin);
+un_status un_mesher_smooth(un_lattice_mesher *s);
+/* Velocities and what moves vertices, at those of s->mesh, which has no velocities yet. */
+un_status un_mesher_look_around(un_lattice_mesher *s);
+/* Volumes of pieces, drops. */
+un_status un_mesher_fit_volume(un_lattice_mesher *s);
+void un_mesher_free(un_lattice_mesher *s);
+/* Radius, in steps of the lattice, of spheres whose sheet has no holes even where it lies between
+ * the nodes: half of a cube's diagonal. */
+#define UN_MESHER_DRAWN 0.87
+/* How far from a vertex particles matter to it, in cells. */
+#define UN_MESHER_REACH 1.0
+/* ---- several ranks (mesher_ranks.c, mesher_flying.c) ---- */
+
+/* All ranks call. */
+un_status un_surface_mesh_ranks(un_context *ctx, un_trimesh *mesh, const un_mesher *in);
+
+/* What a rank has of the surface while it is made. */
+typedef struct un_mesher_region {
+    un_context *ctx;
+    const un_mesher *in;
+    un_arena arena;
+    un_lattice lattice; /* without values */
+    /* by particle here, copies of others' too */
+    uint32_t *id; /* their numbers among all */
+    uint8_t *own, *drop;
+    float *size, *radius;        /* as of un_lattice_mesher */
+    int32_t *owner, *node_owner; /* ranks: by block, by row of the lattice */
+    uint8_t *far, *nodes;        /* as of un_mesher_part */
+    int32_t reach;               /* rows of cells around its own that it has nodes in */
+    double largest;              /* size of a particle */
+    /* own particles in sheets, threads and drops */
+    int64_t slim_total; /* of all ranks */
+    int32_t slim_count, *slim;
+    un_slim_entry *entry; /* by number in that list */
+    /* those of all ranks that are joined and near, in the order of their numbers */
+    un_slim near;
+    uint32_t *near_id;
+    un_hulls *hulls; /* where any rank has such particles */
+} un_mesher_region;
+/* The rank that a place belongs to. */
+int32_t un_mesher_owner(const un_mesher_region *r, un_vec3 x);
+/* Finds what flies, and the hulls around this rank's part (mesher_flying.c). */
+un_status un_mesher_find_flying(un_mesher_region *r);
+/* By particle of a list in the order of numbers: its place among `near`; -1: none. */
+void un_mesher_place_near(const un_mesher_region *r, int32_t *place, const uint32_t *id,
+                          int32_t count);
+/* How to look at what flies. */
+un_slim_def un_mesher_slim_def(const un_mesher_region *r);
 
 static inline const un_slim_entry *un_mesher_slim(const un_lattice_mesher *s, int64_t q)
 {

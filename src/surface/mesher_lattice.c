@@ -24,6 +24,19 @@ static bool is_wall(const un_mesher *in, int64_t c)
     return in->walls->volume[c] <= 0;
 }
 
+static bool is_far(const un_lattice_mesher *s, int64_t row)
+{
+    return s->part && s->part->far[row] > s->part->band;
+}
+
+static bool has_particles(const un_lattice_mesher *s, int64_t c, int32_t i, int32_t j, int32_t k)
+{
+    if (s->part) return s->part->occupied[c];
+    const un_bins *bins = s->in->bins;
+    uint32_t cell = un_bins_cell(bins, i, j, k);
+    return bins->begin[cell] < bins->begin[cell + 1];
+}
+
 /* Surface cells: liquid next to air, or air next to liquid, among the 26 neighbours; also every
  * cell that holds particles but no liquid. */
 static void mark_surface(void *arg, int64_t begin, int64_t end)
@@ -33,13 +46,10 @@ static void mark_surface(void *arg, int64_t begin, int64_t end)
     const un_grid *g = in->grid;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        if (is_far(s, row)) continue;
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
-            bool liquid = in->phi[c] < 0, near = false;
-            if (!liquid) {
-                uint32_t cell = un_bins_cell(in->bins, i, j, k);
-                near = in->bins->begin[cell] < in->bins->begin[cell + 1];
-            }
+            bool liquid = in->phi[c] < 0, near = !liquid && has_particles(s, c, i, j, k);
             for (int n = 0; n < 27 && !near; n++) {
                 int32_t a = i + n % 3 - 1, b = j + n / 3 % 3 - 1, d = k + n / 9 - 1;
                 if (a < 0 || b < 0 || d < 0 || a >= g->n[0] || b >= g->n[1] || d >= g->n[2])
@@ -54,6 +64,7 @@ static void mark_surface(void *arg, int64_t begin, int64_t end)
 
 /* Widens the marked set by one cell: unmarked cells next to marked ones get `mark`. */
 typedef struct widen_args {
+    const un_lattice_mesher *s;
     const un_grid *grid;
     const uint8_t *from;
     uint8_t *to;
@@ -66,6 +77,7 @@ static void widen(void *arg, int64_t begin, int64_t end)
     const un_grid *g = w->grid;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+        if (is_far(w->s, row)) continue;
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
             w->to[c] = w->from[c];
@@ -80,15 +92,21 @@ static void widen(void *arg, int64_t begin, int64_t end)
 }
 
 /* One more ring of cells is sampled, and two more feed it: the kernel reaches 1.5 cells. */
-static un_status find_band(un_lattice_mesher *s)
+un_status un_mesher_find_band(un_lattice_mesher *s)
 {
     const un_grid *g = s->in->grid;
     int64_t rows = (int64_t)g->n[1] * g->n[2];
-    uint8_t *other = un_alloc(s->ctx, (size_t)g->cell_count, 1);
-    if (!other) return UN_ERROR_MEMORY;
+    uint8_t *other;
+    size_t cells = (size_t)g->cell_count;
+    s->band = s->part ? un_alloc_zero(s->ctx, cells, 1) : un_alloc(s->ctx, cells, 1);
+    other = s->part ? un_alloc_zero(s->ctx, cells, 1) : un_alloc(s->ctx, cells, 1);
+    if (!s->band || !other) {
+        un_free(s->ctx, other);
+        return UN_ERROR_MEMORY;
+    }
     un_parallel_for(s->ctx, rows, 64, mark_surface, s);
     for (int ring = 0; ring < 3; ring++) {
-        widen_args w = {g, s->band, other, ring == 0 ? SAMPLED : FEEDS};
+        widen_args w = {s, g, s->band, other, ring == 0 ? SAMPLED : FEEDS};
         un_parallel_for(s->ctx, rows, 64, widen, &w);
         uint8_t *swap = s->band;
         s->band = other;
@@ -144,6 +162,7 @@ static void scatter_colour(void *arg, int64_t begin, int64_t end)
         float mass = p->volume[q] * inverse_volume;
         for (int32_t k = lo[2]; k <= hi[2]; k++)
             for (int32_t j = lo[1]; j <= hi[1]; j++) {
+                if (un_mesher_skips(s, j + (int64_t)l->n[1] * k, UN_NODES_SAMPLED)) continue;
                 float wyz = mass * w[2][k - lo[2]] * w[1][j - lo[1]];
                 float *row = l->phi + l->n[0] * (j + (int64_t)l->n[1] * k);
                 for (int32_t i = lo[0]; i <= hi[0]; i++) row[i] += wyz * w[0][i - lo[0]];
@@ -185,6 +204,7 @@ static void colour_to_phi(void *arg, int64_t begin, int64_t end)
     double h = in->grid->h;
     for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % l->n[1]), k = (int32_t)(row / l->n[1]);
+        if (un_mesher_skips(s, row, UN_NODES_SAMPLED)) continue;
         float *phi = l->phi + row * l->n[0];
         for (int32_t i = 0; i < l->n[0]; i++) {
             un_vec3 x = node_position(l, i, j, k);
@@ -220,6 +240,18 @@ typedef struct wet_args {
     int32_t layer[2]; /* nodes from the low and the high side, -1: open */
 } wet_args;
 
+/* A rank that samples a row near a side samples as many rows around it. */
+static bool wet_skips(const un_lattice_mesher *s, int64_t node)
+{
+    return s->part && un_mesher_skips(s, node / s->lattice.n[0], UN_NODES_SAMPLED);
+}
+
+static void wet_node(const un_lattice_mesher *s, int64_t node, int64_t from)
+{
+    float *phi = s->lattice.phi;
+    if (!wet_skips(s, node) && !wet_skips(s, from)) phi[node] = fminf(phi[node], phi[from]);
+}
+
 static void wet_rows(void *arg, int64_t begin, int64_t end)
 {
     wet_args *w = arg;
@@ -227,14 +259,13 @@ static void wet_rows(void *arg, int64_t begin, int64_t end)
     int a = w->axis, b = (a + 1) % 3, c = (a + 2) % 3;
     int64_t stride[3] = {1, l->n[0], (int64_t)l->n[0] * l->n[1]};
     for (int64_t row = begin; row < end; row++) {
-        float *phi = l->phi + row % l->n[b] * stride[b] + row / l->n[b] * stride[c];
+        int64_t first = row % l->n[b] * stride[b] + row / l->n[b] * stride[c];
         int32_t last = l->n[a] - 1;
         for (int32_t i = 0; i < w->layer[0]; i++)
-            phi[i * stride[a]] = fminf(phi[i * stride[a]], phi[w->layer[0] * stride[a]]);
-        for (int32_t i = 0; i < w->layer[1]; i++) {
-            float *at = phi + (last - i) * stride[a];
-            *at = fminf(*at, phi[(last - w->layer[1]) * stride[a]]);
-        }
+            wet_node(w->s, first + i * stride[a], first + w->layer[0] * stride[a]);
+        for (int32_t i = 0; i < w->layer[1]; i++)
+            wet_node(w->s, first + (last - i) * stride[a],
+                     first + (last - w->layer[1]) * stride[a]);
     }
 }
 
@@ -277,6 +308,7 @@ static void find_loose(void *arg, int64_t begin, int64_t end)
     double h = s->in->grid->h;
     for (int64_t q = begin; q < end; q++) {
         s->radius[q] = 0;
+        if (s->part && s->part->own[q] < 0) continue;
         if (s->drop && s->drop[q]) continue;
         if (s->band[cell_at(s->in->grid, un_particle_position(p, q))] != SAMPLED) continue;
         double x[3] = {p->x[0][q], p->x[1][q], p->x[2][q]};
@@ -299,9 +331,11 @@ static void touch_nodes(void *arg, int64_t begin, int64_t end)
         int32_t lo[3], hi[3];
         node_range(l, x, LOOSE_REACH * s->in->grid->h, lo, hi);
         for (int32_t k = lo[2]; k <= hi[2]; k++)
-            for (int32_t j = lo[1]; j <= hi[1]; j++)
+            for (int32_t j = lo[1]; j <= hi[1]; j++) {
+                if (un_mesher_skips(s, j + (int64_t)l->n[1] * k, UN_NODES_LOOSE)) continue;
                 for (int32_t i = lo[0]; i <= hi[0]; i++)
                     s->touched[i + l->n[0] * (j + (int64_t)l->n[1] * k)] = 1;
+            }
     }
 }
 
@@ -354,7 +388,7 @@ static void cut_solids(void *arg, int64_t begin, int64_t end)
     un_lattice_mesher *s = arg;
     un_lattice *l = &s->lattice;
     for (int64_t row = begin; row < end; row++)
-        for (int32_t i = 0; i < l->n[0]; i++) {
+        for (int32_t i = 0; i < l->n[0] && !un_mesher_skips(s, row, UN_NODES_LOOSE); i++) {
             int64_t node = row * l->n[0] + i;
             un_vec3 x = node_position(l, i, (int32_t)(row % l->n[1]), (int32_t)(row / l->n[1]));
             double d = un_mesher_solid(s->in->walls, x);
@@ -364,24 +398,35 @@ static void cut_solids(void *arg, int64_t begin, int64_t end)
 
 /* ---- all of it ---- */
 
-un_status un_mesher_sample(un_lattice_mesher *s)
+un_status un_mesher_find_colour(un_lattice_mesher *s)
 {
     un_context *ctx = s->ctx;
     const un_mesher *in = s->in;
     un_lattice *l = &s->lattice;
     int64_t nodes = (int64_t)l->n[0] * l->n[1] * l->n[2], rows = (int64_t)l->n[1] * l->n[2];
-    s->band = un_alloc(ctx, (size_t)in->grid->cell_count, 1);
     l->phi = un_alloc_zero(ctx, (size_t)nodes, sizeof *l->phi);
     s->touched = un_alloc_zero(ctx, (size_t)nodes, 1);
     s->radius = un_alloc(ctx, (size_t)in->particles->count + 1, sizeof *s->radius);
-    if (!s->band || !l->phi || !s->touched || !s->radius) return UN_ERROR_MEMORY;
-    UN_TRY(find_band(s));
+    if (!l->phi || !s->touched || !s->radius) return UN_ERROR_MEMORY;
     un_bins_scatter(in->bins, scatter_colour, s);
     un_parallel_for(ctx, rows, 64, colour_to_phi, s);
     wet_walls(s);
     un_parallel_for(ctx, in->particles->count, 8192, find_loose, s);
-    un_bins_scatter(in->bins, touch_nodes, s);
-    un_parallel_for(ctx, rows, 16, add_loose, s);
-    if (in->walls->bodies->count) un_parallel_for(ctx, rows, 64, cut_solids, s);
+    return UN_OK;
+}
+
+void un_mesher_add_loose(un_lattice_mesher *s)
+{
+    int64_t rows = (int64_t)s->lattice.n[1] * s->lattice.n[2];
+    un_bins_scatter(s->in->bins, touch_nodes, s);
+    un_parallel_for(s->ctx, rows, 16, add_loose, s);
+    if (s->in->walls->bodies->count) un_parallel_for(s->ctx, rows, 64, cut_solids, s);
+}
+
+un_status un_mesher_sample(un_lattice_mesher *s)
+{
+    UN_TRY(un_mesher_find_band(s));
+    UN_TRY(un_mesher_find_colour(s));
+    un_mesher_add_loose(s);
     return UN_OK;
 }

@@ -13,20 +13,26 @@ typedef struct un_piece {
     un_vec3 origin;
     double offset;
 } un_piece;
-typedef struct un_pieces {
+typedef struct un_pieces un_pieces;
+/* Adds the volumes of particles to what their pieces want. number: by particle; -1: its piece has
+ * no surface. */
+typedef un_status un_pieces_weigh(void *arg, un_pieces *pieces, const int32_t *number);
+struct un_pieces {
     const un_trimesh *mesh;
     const un_particles *particles;
     const int32_t *of_particle; /* as un_hulls.piece */
     const int32_t *nearest;     /* by vertex: the particle it belongs to; -1: unknown */
     const un_vec3 *direction;   /* by vertex: the way that a unit of offset moves it, inwards */
     int32_t body;               /* a particle of the body; -1: there is none */
+    un_pieces_weigh *weigh;     /* where these are not all particles of the body; NULL: they are */
+    void *weigh_arg;
     /* found */
     int32_t count, surface_count;
     bool has_body;      /* piece 0 is the body */
     int32_t *of_vertex; /* by vertex: its piece */
     uint8_t *wanting;   /* by particle: 1 if its piece has no surface */
     un_piece *piece;
-} un_pieces;
+};
 un_status un_pieces_find(un_context *ctx, un_pieces *pieces);
 void un_pieces_free(un_context *ctx, un_pieces *pieces);
 /* Takes pieces out of the mesh, which has normals and velocities. gone: by piece. Pieces of

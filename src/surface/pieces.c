@@ -37,10 +37,30 @@ static un_status link_pieces(un_context *ctx, un_pieces *p, int32_t **link)
     return UN_OK;
 }
 
+/* What the particles of each piece weigh. number: of pieces, by their first members among the
+ * surfaces. */
+static un_status weigh(un_context *ctx, un_pieces *p, int32_t *link, const int32_t *number)
+{
+    const un_particles *in = p->particles;
+    int32_t *of_particle = NULL;
+    if (p->weigh) UN_ALLOC(ctx, of_particle, in->count + 1);
+    for (int32_t q = 0; q < in->count; q++) {
+        int32_t first = find_first(link, p->surface_count + p->of_particle[q]);
+        int32_t piece = first < p->surface_count ? number[first] : -1;
+        p->wanting[q] = piece < 0;
+        if (of_particle)
+            of_particle[q] = piece;
+        else if (piece >= 0)
+            p->piece[piece].wanted += in->volume[q];
+    }
+    un_status status = p->weigh ? p->weigh(p->weigh_arg, p, of_particle) : UN_OK;
+    un_free(ctx, of_particle);
+    return status;
+}
+
 /* Numbers the pieces that have a surface; the body, if there is one, is piece 0. */
 static un_status number_pieces(un_context *ctx, un_pieces *p, int32_t *link)
 {
-    const un_particles *in = p->particles;
     int32_t surfaces = p->surface_count, *number;
     UN_ALLOC(ctx, number, surfaces + 1);
     for (int32_t c = 0; c < surfaces; c++) number[c] = -1;
@@ -54,14 +74,9 @@ static un_status number_pieces(un_context *ctx, un_pieces *p, int32_t *link)
         p->of_vertex[v] = number[first];
     }
     p->piece = un_alloc_zero(ctx, (size_t)p->count + 1, sizeof *p->piece);
-    if (p->piece)
-        for (int32_t q = 0; q < in->count; q++) {
-            int32_t first = find_first(link, surfaces + p->of_particle[q]);
-            p->wanting[q] = !(first < surfaces && number[first] >= 0);
-            if (!p->wanting[q]) p->piece[number[first]].wanted += in->volume[q];
-        }
+    un_status status = p->piece ? weigh(ctx, p, link, number) : UN_ERROR_MEMORY;
     un_free(ctx, number);
-    return p->piece ? UN_OK : UN_ERROR_MEMORY;
+    return status;
 }
 
 un_status un_pieces_find(un_context *ctx, un_pieces *p)

@@ -22,7 +22,7 @@
 #include "surface/hulls.h"
 
 /* In radii. */
-#define REACH 7.0
+#define REACH UN_SLIM_REACH
 /* Liquid is thin where no particle within NEAR radii is deeper than the first, and deep where one
  * is deeper than the second. */
 #define DEEP_FROM 2.5
@@ -50,7 +50,7 @@
 /* Sizes, in radii, that decide what is joined: l (size_i + size_j) with l = 2. In spray, where only
  * touching drops melt together; the largest in sheets and threads; and for those in spacings. */
 #define SIZE_SPRAY 0.8
-#define SIZE_MOST 1.7
+#define SIZE_MOST UN_SLIM_SIZE_MOST
 #define SIZE_SPACING 0.57
 /* Thinner sheets are drawn as thick as the mesh needs (un_slim_def.drawn) first, and their two
  * sides then moved together; most, in radii. */
@@ -84,11 +84,6 @@ static double ramp(double v, double from, double to)
 }
 
 /* ---- which particles ---- */
-
-static bool flies(const un_slim_def *def, int64_t q)
-{
-    return (def->particles->flags[q] & UN_PARTICLE_APART) == UN_PARTICLE_BALLISTIC;
-}
 
 static bool is_sound(const un_slim_def *def, int64_t q)
 {
@@ -141,24 +136,29 @@ static double trust(const un_slim_def *def, int64_t q)
 
 enum { NOT_SLIM, SLIM, DISTRUSTED };
 
+static uint8_t mark_of(const un_slim_def *def, int64_t q)
+{
+    if (!is_sound(def, q)) return NOT_SLIM;
+    if (un_slim_flies(def->particles, q)) return SLIM;
+    if (def->particles->flags[q] & UN_PARTICLE_APART) return NOT_SLIM;
+    float r = def->radius[q];
+    bool near = def->depth ? def->depth[q] > -(float)DEEP_FROM * r : def->thin && def->thin[q];
+    if (!near) return NOT_SLIM;
+    double trusted = def->depth ? trust(def, q) : slowness(def, q);
+    if (trusted == 0 && !is_at_wall(def, un_particle_position(def->particles, q), WALL * r))
+        return SLIM;
+    return trusted < 1 && def->depth ? DISTRUSTED : NOT_SLIM;
+}
+
+bool un_slim_is(const un_slim_def *def, int64_t q)
+{
+    return mark_of(def, q) == SLIM;
+}
+
 static void find_slim(void *arg, int64_t begin, int64_t end)
 {
     slim_args *a = arg;
-    const un_slim_def *def = a->def;
-    for (int64_t q = begin; q < end; q++) {
-        a->mark[q] = NOT_SLIM;
-        if (!is_sound(def, q)) continue;
-        if (flies(def, q)) a->mark[q] = SLIM;
-        if (def->particles->flags[q] & UN_PARTICLE_APART) continue;
-        float r = def->radius[q];
-        bool near = def->depth ? def->depth[q] > -(float)DEEP_FROM * r : def->thin && def->thin[q];
-        if (!near) continue;
-        double trusted = def->depth ? trust(def, q) : slowness(def, q);
-        if (trusted == 0 && !is_at_wall(def, un_particle_position(def->particles, q), WALL * r))
-            a->mark[q] = SLIM;
-        else if (trusted < 1 && def->depth)
-            a->mark[q] = DISTRUSTED;
-    }
+    for (int64_t q = begin; q < end; q++) a->mark[q] = mark_of(a->def, q);
 }
 
 /* ---- neighbours ---- */
@@ -237,7 +237,7 @@ static un_vec3 excess(un_vec3 d, double room)
     return length > room ? un_scale(d, 1 - room / length) : un_v3(0, 0, 0);
 }
 
-static void shape_particle(const un_slim_def *def, int64_t q, un_slim_entry *e)
+void un_slim_shape(const un_slim_def *def, int64_t q, un_slim_entry *e)
 {
     double r = def->radius[q], reach = REACH * r, value[3];
     around s;
@@ -303,7 +303,7 @@ static void shape_all(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int32_t q = a->slim->particle[i];
         if (a->mark[q] == SLIM)
-            shape_particle(a->def, q, &a->slim->entry[i]);
+            un_slim_shape(a->def, q, &a->slim->entry[i]);
         else
             keep_radius(a->def, q, &a->slim->entry[i]);
     }
@@ -327,7 +327,7 @@ static void find_joined(void *arg, int64_t begin, int64_t end)
         un_slim_entry *e = &a->slim->entry[i];
         int64_t q = a->slim->particle[i];
         int32_t near[NEAR_MAX];
-        e->joined = !flies(def, q);
+        e->joined = !un_slim_flies(def->particles, q);
         if (e->joined) continue;
         /* sizes and moves are at most SIZE_MOST and a few radii of their particles */
         double reach = def->reach * e->size + REACH * def->radius[q];
@@ -339,9 +339,8 @@ static void find_joined(void *arg, int64_t begin, int64_t end)
             for (int64_t j = UN_GROUP * (int64_t)near[g]; j < last && !e->joined; j++) {
                 un_vec3 x;
                 if (j == q || p->flags[j] & UN_PARTICLE_LANDED || !is_sound(def, j)) continue;
-                double with = def->reach * (e->size + size_of(a, j, &x));
-                un_vec3 to = un_sub(x, e->x);
-                e->joined = un_dot(to, to) < with * with;
+                double size = size_of(a, j, &x);
+                e->joined = un_slim_touches(e, def->reach, x, size);
             }
         }
     }
@@ -370,27 +369,41 @@ static uint64_t find_number(const un_slim_def *def, int64_t q)
     return number;
 }
 
+double un_slim_drop(const un_slim_def *def, int64_t q, un_slim_entry *e)
+{
+    uint64_t number = find_number(def, q);
+    double part = pow(un_random(number, 1), 1.5); /* more small ones than large ones */
+    double r = DROP_LEAST + part * (DROP_MOST - DROP_LEAST);
+    r = 1 + e->lonely * (r - 1);
+    e->x = un_particle_position(def->particles, q);
+    e->radius = (float)(r * UN_HULL_DROP * (double)def->radius[q]);
+    e->stretch = (float)(e->lonely * un_random(number, 2));
+    return r;
+}
+
+void un_slim_add_drop(un_slim_drops *drops, float volume, double r)
+{
+    drops->volume += volume;
+    drops->drawn += volume * r * r * r;
+}
+
+float un_slim_scale(const un_slim_drops *drops)
+{
+    return drops->drawn > 0 ? (float)cbrt(drops->volume / drops->drawn) : 1;
+}
+
 /* Sizes of drops, which together keep their volume. */
 static void size_drops(slim_args *a)
 {
     un_slim *slim = a->slim;
-    const un_slim_def *def = a->def;
-    double volume = 0, drawn = 0;
+    un_slim_drops drops = {0, 0};
     for (int32_t i = 0; i < slim->count; i++) {
-        un_slim_entry *e = &slim->entry[i];
+        if (slim->entry[i].joined) continue;
         int32_t q = slim->particle[i];
-        if (e->joined) continue;
-        uint64_t number = find_number(def, q);
-        double part = pow(un_random(number, 1), 1.5); /* more small ones than large ones */
-        double r = DROP_LEAST + part * (DROP_MOST - DROP_LEAST);
-        r = 1 + e->lonely * (r - 1);
-        e->x = un_particle_position(def->particles, q);
-        e->radius = (float)(r * UN_HULL_DROP * (double)def->radius[q]);
-        e->stretch = (float)(e->lonely * un_random(number, 2));
-        volume += def->particles->volume[q];
-        drawn += def->particles->volume[q] * r * r * r;
+        double r = un_slim_drop(a->def, q, &slim->entry[i]);
+        un_slim_add_drop(&drops, a->def->particles->volume[q], r);
     }
-    float scale = drawn > 0 ? (float)cbrt(volume / drawn) : 1;
+    float scale = un_slim_scale(&drops);
     for (int32_t i = 0; i < slim->count; i++)
         if (!slim->entry[i].joined) slim->entry[i].radius *= scale;
 }

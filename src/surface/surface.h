@@ -95,6 +95,11 @@ typedef struct un_mesher {
     double *const *u;   /* at faces, for vertices that no particle reaches */
     int32_t resolution; /* cells along the longest side */
     int32_t smoothing;  /* passes */
+    /* In 3D, over ranks: all call and share the work; rank 0 gets the mesh. The particles are this
+     * rank's, with copies of others within nine eighths of a cell. Of the grid, phi, open volumes
+     * and velocities of own cells are right; copies of others are set. */
+    const un_bins_share *share; /* NULL: one rank has all */
+    un_particle_stream *stream; /* of all particles */
 } un_mesher;
 
 /* The liquid's surface, with normals and velocities: closed, cut to walls and solids, drops and
@@ -181,7 +186,11 @@ typedef struct un_hulls_def {
     const un_walls *walls; /* particles next to them are mirrored, so that hulls fill the gap; NULL:
                               none are */
     const struct un_slim *slim; /* particles that are drawn in another way, hulls.h; NULL: none */
-    bool shared;                /* all ranks call with the same, and share the work */
+    /* Of a rank that has some of all particles: the numbers of their first points among those of
+     * all, and whose hulls connect them; NULL: it has all. */
+    const uint32_t *number;
+    const uint8_t *own;
+    bool shared; /* all ranks call with the same, and share the work */
 } un_hulls_def;
 
 /* Counts before and after pruning, for docs and tests. */
