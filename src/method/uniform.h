@@ -50,6 +50,8 @@ typedef struct un_uniform_ranks {
     un_particles window;
     void *fetched;
     size_t fetched_room;
+    double *probed; /* as un_core_probe_ranks, of the probes wet and flux */
+    bool has_probed;
 } un_uniform_ranks;
 
 typedef struct un_uniform {
@@ -202,6 +204,9 @@ un_status un_uniform_ranks_weigh(un_uniform *s, const uint8_t *thick, const un_c
 /* un_particles_summer of own particles without copies. */
 un_status un_uniform_ranks_sum(void *state, int32_t width, un_parallel_values *values, void *arg,
                                double *sums);
+/* The same after sorting. */
+un_status un_uniform_ranks_sum_sorted(void *state, int32_t width, un_parallel_values *values,
+                                      void *arg, double *sums);
 un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick);
 un_status un_uniform_ranks_reach(un_uniform *s, double dt);
 /* Layers that liquid has passed in this step, by velocities of the grid or of particles; 0 on one

@@ -74,6 +74,13 @@ static double pressure_sample(const void *state, un_vec3 x, bool *wet)
     return *wet ? un_pressure_at(s->pressure, x) : 0;
 }
 
+static double probe_particles(const un_uniform *s, const un_probe *which)
+{
+    const double *found = NULL;
+    if (s->ranks.has_probed) found = un_core_probed(&s->core, which, s->ranks.probed);
+    return found ? *found : un_core_probe(&s->core, which, un_uniform_shown(s));
+}
+
 double un_uniform_probe(const void *state, const un_probe *which)
 {
     const un_uniform *s = state;
@@ -90,7 +97,7 @@ double un_uniform_probe(const void *state, const un_probe *which)
         return un_probe_component(un_faces_sample(&s->core.grid, s->u, which->at), which->axis);
     case UN_PROBE_WET:
     case UN_PROBE_FLUX:
-        return un_core_probe(&s->core, which, un_uniform_shown(s));
+        return probe_particles(s, which);
     case UN_PROBE_FORCE:
         return un_core_force(&s->core, which, pressure_sample, s);
     }

@@ -26,6 +26,7 @@ void un_uniform_ranks_free(un_uniform *s)
     un_free(ctx, r->shown_index);
     un_free(ctx, r->shown_id);
     un_free(ctx, r->fetched);
+    un_free(ctx, r->probed);
     un_bins_destroy(r->whole_bins);
     un_free(ctx, r->takers);
     un_free(ctx, r->id);

@@ -5,16 +5,23 @@
 
 /* ---- solids ---- */
 
+/* Do outputs of rank 0 ask for them? */
+static bool shows_walls(const un_scene_def *def)
+{
+    bool shows = def->output.mesh || (def->output.surface && def->domain.dim == 2);
+    for (int32_t i = 0; i < def->probe_count; i++)
+        shows |= def->probes[i].kind == UN_PROBE_PRESSURE || def->probes[i].kind == UN_PROBE_FORCE;
+    return shows;
+}
+
 /* Shares of faces and cells that solids leave open, and what follows from them, serve the cells
  * that a rank computes. Those that move are found for all of the grid in each step; so are thin
  * walls. Rank 0 shows them; the surface's curvature is computed whole. */
 static bool needs_all_walls(const un_uniform *s)
 {
     const un_scene_def *def = s->core.def;
-    bool flat = s->core.grid.dim == 2 && def->output.surface;
-    bool shows = flat || def->output.mesh || def->probe_count > 0;
     return s->core.bodies->moving || s->core.walls->parted || def->fluid.surface_tension > 0 ||
-           (shows && un_rank(s->core.ctx) == 0);
+           (shows_walls(def) && un_rank(s->core.ctx) == 0);
 }
 
 /* Layers on either side of a slab that stay: a unit, as un_slabs_recut keeps. */

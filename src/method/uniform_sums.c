@@ -114,6 +114,16 @@ un_status un_uniform_ranks_sum(void *state, int32_t width, un_parallel_values *v
 
 /* ---- after sorting ---- */
 
+un_status un_uniform_ranks_sum_sorted(void *state, int32_t width, un_parallel_values *values,
+                                      void *arg, double *sums)
+{
+    un_uniform *s = state;
+    summing a = {.s = s, .values = values, .arg = arg, .width = width};
+    UN_TRY(find_sums(s, &a, true, sums));
+    un_arena_reset(&s->core.arena);
+    return UN_OK;
+}
+
 typedef struct weighing {
     const un_uniform *s;
     const un_particles *particles; /* `what` is in place of the flags */

@@ -63,13 +63,48 @@ static un_status gather_fields(un_uniform *s, unsigned what)
     return un_slabs_collect(s->ranks.slabs, fields, count);
 }
 
+static un_status list_shown(un_uniform *s);
+
+/* Probes that ask for particles: all ranks find them together. */
+static un_status probe_one(un_uniform *s, const un_probe *p, double *value)
+{
+    const un_core *c = &s->core;
+    if (p->kind == UN_PROBE_FLUX)
+        return un_particles_flux_summed(&s->particles, un_uniform_ranks_sum_sorted, s, p->at, p->to,
+                                        p->axis, c->grid.h, value);
+    UN_TRY(list_shown(s));
+    return un_particles_wet_listed(c->ctx, &s->particles, &s->ranks.shown, c->walls,
+                                   c->def->gravity, p->axis, p->sign, value);
+}
+
+static un_status probe_particles(un_uniform *s, bool fronts)
+{
+    const un_scene_def *def = s->core.def;
+    un_uniform_ranks *r = &s->ranks;
+    size_t count = 2 * (size_t)def->probe_count + 1;
+    if (!r->probed) r->probed = un_alloc(s->core.ctx, count, sizeof *r->probed);
+    UN_TRY(un_ranks_agree(s->core.ctx, r->probed ? UN_OK : UN_ERROR_MEMORY));
+    for (int32_t i = 0; i < def->probe_count; i++) {
+        const un_probe *p = &def->probes[i];
+        bool front = fronts && p->kind == UN_PROBE_FRONT;
+        if (p->kind == UN_PROBE_FLUX || p->kind == UN_PROBE_WET || front)
+            UN_TRY(probe_one(s, p, &r->probed[front ? def->probe_count + i : i]));
+    }
+    r->has_probed = true;
+    return UN_OK;
+}
+
 un_status un_uniform_gather(void *state, unsigned what)
 {
     un_uniform *s = state;
     un_uniform_ranks *r = &s->ranks;
     if (!r->slabs) return UN_OK;
     if (what & UN_SHOW_SURFACE && s->core.grid.dim == 2) what |= UN_SHOW_ALL; /* else shared */
-    if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL | UN_SHOW_PARTICLES;
+    if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL;
+    if (what & (UN_SHOW_PROBES | UN_SHOW_FRONTS)) {
+        UN_TRY(probe_particles(s, what & UN_SHOW_FRONTS));
+        what &= ~(unsigned)UN_SHOW_PARTICLES;
+    }
     what &= ~r->has;
     UN_TRY(gather_fields(s, what));
     if (what & UN_SHOW_PARTICLES) UN_TRY(gather_particles(s));
@@ -201,6 +236,7 @@ void un_uniform_whole_forget(un_uniform *s)
     un_bins_destroy(r->whole_bins);
     r->whole_bins = NULL;
     r->has = 0;
+    r->has_probed = false;
 }
 
 const un_particles *un_uniform_shown(const un_uniform *s)

@@ -309,6 +309,14 @@ double un_particles_wet(un_context *ctx, const un_particles *particles, const un
  * finest cells'. */
 double un_particles_flux(un_context *ctx, const un_particles *particles, un_vec3 min, un_vec3 max,
                          int32_t axis, double h);
+/* The same of all ranks' particles, which all call, with the bits of one rank. own: this rank's and
+ * their numbers among all; rank 0 gets to know how far the floor is wet. */
+un_status un_particles_wet_listed(un_context *ctx, const un_particles *particles,
+                                  const un_listed *own, const un_walls *walls, un_vec3 gravity,
+                                  int32_t axis, double sign, double *wet);
+un_status un_particles_flux_summed(const un_particles *particles, un_particles_summer *sum,
+                                   void *arg, un_vec3 min, un_vec3 max, int32_t axis, double h,
+                                   double *flux);
 
 /* ---- bins (bins.c): which particles lie in which cell ---- */
 

@@ -127,6 +127,82 @@ un_status un_markers_wet(un_context *ctx, const un_markers *m, const un_walls *w
     return status;
 }
 
+/* What lies on the floor, on its way to rank 0. */
+typedef struct lying {
+    uint32_t id;
+    float volume;
+    double at;
+} lying;
+
+static un_status list_lying(un_context *ctx, const wet_floor *f, const un_listed *own, lying **list,
+                            int32_t **to, int64_t *count)
+{
+    const un_particles *p = f->args.particles;
+    int64_t n = 0;
+    for (int64_t k = 0; k < own->count; k++) n += f->args.lies[own->index[k]];
+    *list = un_alloc(ctx, (size_t)n + 1, sizeof **list);
+    *to = un_alloc_zero(ctx, (size_t)n + 1, sizeof **to);
+    if (!*list || !*to) return UN_ERROR_MEMORY;
+    *count = 0;
+    for (int64_t k = 0; k < own->count; k++) {
+        int32_t q = own->index[k];
+        if (!f->args.lies[q]) continue;
+        memset(&(*list)[*count], 0, sizeof **list);
+        (*list)[*count].id = own->id[k];
+        (*list)[*count].volume = p->volume[q];
+        (*list)[(*count)++].at = along(un_particle_position(p, q), f->axis);
+    }
+    return UN_OK;
+}
+
+/* Of all that lies, as find_farthest, adding up in the order of numbers. */
+static un_status find_wet(un_context *ctx, wet_floor *f, const lying *all, int64_t count,
+                          double *wet)
+{
+    un_arena arena;
+    un_arena_init(&arena, ctx);
+    uint32_t *id = un_arena_alloc(&arena, (size_t)count + 1, sizeof *id);
+    int32_t *order = un_arena_alloc(&arena, (size_t)count + 1, sizeof *order);
+    un_status status = id && order ? UN_OK : UN_ERROR_MEMORY;
+    for (int64_t i = 0; status == UN_OK && i < count; i++) id[i] = all[i].id;
+    if (status == UN_OK) status = un_parallel_sort(ctx, &arena, order, id, count, 32);
+    *wet = NAN;
+    for (int64_t i = 0; status == UN_OK && i < count; i++)
+        f->volume[strip_of(f, all[order[i]].at)] += all[order[i]].volume;
+    for (int64_t i = 0; status == UN_OK && i < count; i++) {
+        double at = all[i].at;
+        if (f->volume[strip_of(f, at)] < f->least) continue;
+        if (!(f->sign * at <= f->sign * *wet)) *wet = at;
+    }
+    un_arena_free(&arena);
+    return status;
+}
+
+un_status un_particles_wet_listed(un_context *ctx, const un_particles *p, const un_listed *own,
+                                  const un_walls *walls, un_vec3 gravity, int32_t axis, double sign,
+                                  double *wet)
+{
+    wet_floor f = {.axis = axis, .sign = sign};
+    lying *mine = NULL;
+    int32_t *to = NULL;
+    void *all = NULL;
+    int64_t count = 0, all_count = 0;
+    un_status status = begin_floor(ctx, &f, p, walls, gravity);
+    if (status == UN_OK) {
+        un_parallel_for(ctx, p->count, 4096, find_lying, &f.args);
+        status = list_lying(ctx, &f, own, &mine, &to, &count);
+    }
+    status = un_ranks_agree(ctx, status);
+    if (status == UN_OK)
+        status = un_exchange_send(ctx, "lying", mine, to, count, sizeof *mine, &all, &all_count);
+    if (status == UN_OK) status = un_ranks_agree(ctx, find_wet(ctx, &f, all, all_count, wet));
+    un_free(ctx, mine);
+    un_free(ctx, to);
+    un_free(ctx, all);
+    end_floor(ctx, &f);
+    return status;
+}
+
 /* ---- flux: volume through a rectangle ---- */
 
 typedef struct flux_args {
@@ -175,4 +251,12 @@ un_status un_markers_flux(un_context *ctx, const un_markers *m, un_vec3 min, un_
 {
     flux_args a = through(&m->particles, min, max, axis, h);
     return un_markers_sums(ctx, m, 1, add_flux, &a, flux);
+}
+
+un_status un_particles_flux_summed(const un_particles *particles, un_particles_summer *sum,
+                                   void *arg, un_vec3 min, un_vec3 max, int32_t axis, double h,
+                                   double *flux)
+{
+    flux_args a = through(particles, min, max, axis, h);
+    return sum(arg, 1, add_flux, &a, flux);
 }
