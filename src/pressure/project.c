@@ -403,6 +403,13 @@ static bool limit_cell(const void *arg, int32_t row, double *least, double *slac
     return open < 1 - WALL_SHARE;
 }
 
+/* Farther than a layer from this rank's own, numbers of rows are those of earlier steps. Only faces
+ * of others lie between. */
+static bool knows_row(const un_pressure *pr, int32_t row)
+{
+    return row >= pr->near.begin && row < pr->near.end;
+}
+
 /* The closed faces of cells that have let go. */
 static void release_faces(void *arg, int64_t begin, int64_t end)
 {
@@ -417,6 +424,7 @@ static void release_faces(void *arg, int64_t begin, int64_t end)
             int64_t stride = g->stride[axis], high = c + stride;
             int64_t f = side % 2 ? high : c, opposite = side % 2 ? c : high;
             int32_t beyond = pr->index[side % 2 ? high : c - stride];
+            if (!knows_row(pr, beyond)) beyond = -1;
             if (open_area(in->walls, axis, f) > 0 || open_area(in->walls, axis, opposite) == 0)
                 continue;
             if (beyond >= 0 && un_pressure_is_free(pr, beyond)) continue;

@@ -530,7 +530,7 @@ typedef struct rank0 {
     un_particles particles;
     uint32_t *id;        /* of those of thin liquid */
     int32_t count, body; /* of these; 1 if there are others */
-    bool weighed;
+    bool alone;          /* a window failed here and nowhere else: the run ends */
 } rank0;
 
 static un_status gather_flying(un_mesher_region *r, void **all, int64_t *all_count)
@@ -697,7 +697,7 @@ static un_status gather_thin(un_mesher_region *r, un_lattice_mesher *s, rank0 *z
 
 #define WINDOW (1 << 18)
 
-/* All ranks: rank 0 has the pieces of what it knows. */
+/* All ranks: rank 0 has the pieces of what it knows, the others none. */
 static un_status weigh_all(un_mesher_region *r, const rank0 *z, un_pieces *pieces,
                            const int32_t *number)
 {
@@ -706,7 +706,7 @@ static un_status weigh_all(un_mesher_region *r, const rank0 *z, un_pieces *piece
     for (int64_t begin = 0; begin < stream->count; begin += WINDOW) {
         un_particles view;
         int64_t end = un_min64(begin + WINDOW, stream->count);
-        UN_TRY(stream->window(stream->arg, UN_VOLUMES, begin, end, &view));
+        UN_TRY(stream->window(stream->arg, UN_VOLUMES, pieces ? begin : end, end, &view));
         for (int64_t id = begin; pieces && id < end; id++) {
             bool thin = next < z->count && z->id[next] == (uint32_t)id;
             int32_t piece = number[thin ? z->body + next : 0];
@@ -720,9 +720,10 @@ static un_status weigh_all(un_mesher_region *r, const rank0 *z, un_pieces *piece
 static un_status weigh(void *arg, un_pieces *pieces, const int32_t *number)
 {
     rank0 *z = arg;
-    z->weighed = true;
     UN_TRY(un_ranks_agree(z->r->ctx, UN_OK));
-    return weigh_all(z->r, z, pieces, number);
+    un_status status = weigh_all(z->r, z, pieces, number);
+    z->alone = status != UN_OK;
+    return status;
 }
 
 static un_status fit_volume(un_mesher_region *r, un_lattice_mesher *s, rank0 *z)
@@ -732,7 +733,8 @@ static un_status fit_volume(un_mesher_region *r, un_lattice_mesher *s, rank0 *z)
     un_status status;
     if (un_rank(ctx) > 0) {
         UN_TRY(un_ranks_agree(ctx, UN_OK));
-        return un_ranks_agree(ctx, weigh_all(r, NULL, NULL, NULL));
+        UN_TRY(weigh_all(r, NULL, NULL, NULL));
+        return un_ranks_agree(ctx, UN_OK);
     }
     in.particles = &z->particles;
     s->in = &in;
@@ -740,7 +742,8 @@ static un_status fit_volume(un_mesher_region *r, un_lattice_mesher *s, rank0 *z)
     s->weigh_arg = z;
     status = un_mesher_fit_volume(s);
     s->in = r->in;
-    return un_ranks_agree(ctx, status); /* without weighing, where the others wait to begin it */
+    /* if it failed before weighing, the others wait to begin that */
+    return z->alone ? status : un_ranks_agree(ctx, status);
 }
 
 /* ---- all of it ---- */
