@@ -7,10 +7,11 @@ Runs a tank whose liquid runs along z, a step a frame, in one process and on sev
 the same program, one of them built with MPI. From the particles of the one process the model
 predicts, for any number of ranks,
 
-    copies     particles within nine eighths of a cell of a border between slabs
-    migrated   particles whose way in a step crosses a border
+    copies     particles within nine eighths of a cell of bars of other ranks
+    migrated   particles whose way in a step leads to a bar of another rank
     halo       copies: 58 bytes with all they have, 24 for their places after they were moved; and
-               layers of cells at borders, whose bytes in each step come from the run on 2 ranks
+               rows of cells at borders, whose bytes in each step come from the run on 2 ranks: those
+               of a border with liquid count WET times as much as those without
 
 and compares them with ranks.csv. Then it fits the processor time of ranks outside of MPI,
 
@@ -21,9 +22,9 @@ and messages. A network's latency, the processor time for a message, and bandwid
 measured. A rank sends to all its neighbours at once and then waits, so an exchange costs the
 latency once, and a message to each of them.
 
-Slabs have at least 8 layers, so a grid of n layers has work for n / 8 ranks. For more than that the
-model takes blocks of 8^3 cells along a curve, which the program does not have: a rank's copies are
-then those within nine eighths of a cell of a cube of its blocks.
+A bar is 8 by 8 rows of cells. Bars follow one another along a curve in the plane of y and z, so a
+grid has work for as many ranks as it has bars, and says how much a part's border is: for many ranks
+the model takes a square of bars, as long as the grid is, and counts the particles around it.
 
 With `tet`, ranks have parts of a curve of about the same work: a particle and, where it asks for a
 cube, a sixth of what that costs. The scene is a dam of liquid that moves. The model cuts the curve
@@ -66,9 +67,10 @@ DAM = """scene {{ method = "tet", domain = {{ size = {{1, 1, 1}} }},
   liquid = {{ box {{ min = {{0, 0, 0}}, max = {{0.4, 0.8, 1}} }}, velocity = {{0.5, 0, 0.3}} }},
   output = {{ surface = false }} }}
 """
-UNIT = 8         # layers that are not divided
+BAR = 8          # rows along y and z
+WET = 8          # bytes of rows in the liquid, in those of rows without
 REACH = 1.125    # copies, in cells
-GAIN = 0.05      # slabs are cut again for this
+GAIN = 0.05      # bars are cut again for this
 CELL_WORK = 0.5  # in particles
 ALL_BYTES, PLACE_BYTES = 58, 24
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -121,40 +123,99 @@ def best_cut(work, ranks):
     return first, largest, before
 
 
+def hilbert(side, d):
+    at, s = [0, 0], 1
+    while s < side:
+        right = d // 2 & 1
+        up = (d ^ right) & 1
+        if not up:
+            if right:
+                at = [s - 1 - at[0], s - 1 - at[1]]
+            at.reverse()
+        at[0] += s * right
+        at[1] += s * up
+        s, d = 2 * s, d // 4
+    return at
+
+
+def curve(bars):
+    """The bars in their order, as the program passes them."""
+    along = int(bars[1] > bars[0])
+    side, order = 1, []
+    while side < bars[1 - along]:
+        side *= 2
+    for begin in range(0, bars[along], side):
+        for d in range(side * side):
+            at = hilbert(side, d)
+            place = [0, 0]
+            place[along], place[1 - along] = begin + at[0], at[1]
+            if place[0] < bars[0] and place[1] < bars[1]:
+                order.append(place[0] + bars[0] * place[1])
+    return numpy.array(order)
+
+
 class Tank:
-    """The run of one process: layers of particles at the end of each step, and before it."""
+    """The run of one process: places of particles at the end of each step, and before it."""
 
     def __init__(self, directory, cells, steps, rate):
         self.h = 1 / cells
-        self.layers = cells + 2
-        self.now, self.was, self.at = [], [], []
+        self.rows = numpy.array([round(0.25 * cells) + 2, cells + 2])
+        self.row_cells = round(0.25 * cells) + 2
+        self.bars = (self.rows + BAR - 1) // BAR
+        self.order = curve(self.bars)
+        size = [numpy.minimum(BAR, n - BAR * numpy.arange(b)) for n, b in zip(self.rows, self.bars)]
+        self.cells = self.row_cells * (size[1][:, None] * size[0]).ravel()
+        self.now, self.was = [], []
         stats = run_files.table(f"{directory}/stats.csv")
         if len(stats["step"]) != steps + 1:
             sys.exit("steps are shorter than frames: raise the rate")
         for frame in range(steps + 1):
             found = run_files.particles(f"{directory}/frames/{frame:04d}/particles.vtp")
-            z = numpy.array([x[2] for x in found["Points"]])
-            w = numpy.array([v[2] for v in found["velocity"]])
-            self.now.append(self.layer(z))
-            self.at.append(numpy.sort(z / self.h + 1))
-            self.was.append(self.layer(z - w / rate))
+            x = numpy.array(found["Points"])[:, 1:] / self.h + 1
+            v = numpy.array(found["velocity"])[:, 1:] / self.h
+            self.now.append(x)
+            self.was.append(x - v / rate)
         self.count = len(self.now[0])
-        self.layer_cells = round(0.25 * cells + 2) ** 2
 
-    def layer(self, z):
-        return numpy.clip((z / self.h).astype(int) + 1, 0, self.layers - 1)
+    def bar(self, x):
+        at = numpy.clip(x.astype(int), 0, self.rows - 1) // BAR
+        return at[:, 0] + self.bars[0] * at[:, 1]
+
+    def owners(self, first):
+        owner = numpy.empty(len(self.order), int)
+        for rank, (a, b) in enumerate(zip(first, first[1:])):
+            owner[self.order[a:b]] = rank
+        return owner
+
+    def copies(self, x, owner):
+        at = numpy.clip(x.astype(int), 0, self.rows - 1) // BAR
+        low = x - BAR * at
+        way = numpy.where(low <= REACH, -1, numpy.where(BAR - low <= REACH, 1, 0))
+        way = numpy.where((at + way >= 0) & (at + way < self.bars), way, 0)
+        own = owner[at[:, 0] + self.bars[0] * at[:, 1]]
+        others = [owner[at[:, 0] + way[:, 0] * y + self.bars[0] * (at[:, 1] + way[:, 1] * z)]
+                  for y, z in ((1, 0), (0, 1), (1, 1))]
+        count = (others[0] != own).sum() + ((others[1] != own) & (others[1] != others[0])).sum()
+        return count + ((others[2] != own) & (others[2] != others[0]) &
+                        (others[2] != others[1])).sum()
+
+    def sides(self, owner, wet):
+        """Of bars next to those of other ranks: as if all were dry, the wet ones times WET."""
+        o, w = (a.reshape(self.bars[1], self.bars[0]) for a in (owner, wet))
+        total = 0
+        for a, b in ((numpy.s_[1:, :], numpy.s_[:-1, :]), (numpy.s_[:, 1:], numpy.s_[:, :-1])):
+            other = o[a] != o[b]
+            total += (other * (2 + (WET - 1) * (w[a] + w[b]))).sum()
+        return total
 
     def predict(self, ranks):
         """At the start and by step: copies sent, particles migrated, copies, largest work over the
         mean, borders' sides."""
-        units = (self.layers + UNIT - 1) // UNIT
-        sizes = numpy.minimum(UNIT, self.layers - UNIT * numpy.arange(units))
-        first, rows = None, []
-        for now, before_it, was, at in zip(self.now, [self.now[0]] + self.now, self.was, self.at):
-            # slabs are cut by the particles of the step before
-            work = (numpy.bincount(before_it // UNIT, minlength=units) +
-                    CELL_WORK * self.layer_cells * sizes)
-            cut, largest, before = best_cut(work, ranks)
+        first, rows, count = None, [], len(self.order)
+        for now, before_it, was in zip(self.now, [self.now[0]] + self.now, self.was):
+            # bars are cut by the particles of the step before
+            held = numpy.bincount(self.bar(before_it), minlength=count)
+            cut, largest, before = best_cut((held + CELL_WORK * self.cells)[self.order], ranks)
             old = first
             if first:
                 current = max(before[b] - before[a] for a, b in zip(first, first[1:]))
@@ -162,16 +223,14 @@ class Tank:
                     first = cut
             else:
                 first = cut
-            borders = numpy.minimum(UNIT * numpy.array(first[1:-1]), self.layers)
-            # a particle goes to each rank whose slab begins or ends within reach
-            copies = sum(numpy.searchsorted(at, b + REACH, side="right") -
-                         numpy.searchsorted(at, b - REACH) for b in borders)
-            owner = numpy.searchsorted(borders, now, side="right")
-            owner_was = numpy.searchsorted(UNIT * numpy.array((old or first)[1:-1]), was, side="right")
-            migrated = int((owner != owner_was).sum())
+            most = max(before[b] - before[a] for a, b in zip(first, first[1:]))
+            owner, owner_was = self.owners(first), self.owners(old or first)
+            copies = int(self.copies(now, owner))
+            migrated = int((owner[self.bar(now)] != owner_was[self.bar(was)]).sum())
+            wet = numpy.minimum(held / (4 * self.cells), 1)
             # one that has just left stays behind as a copy, which nobody sends
-            rows.append((int(copies) - migrated, migrated, int(copies),
-                         largest / (before[-1] / ranks), 2 * len(borders)))
+            rows.append((copies - migrated, migrated, copies, most / (before[-1] / ranks),
+                         self.sides(owner, wet)))
         return rows
 
 
@@ -234,8 +293,8 @@ def efficiency(fit, runs, args, ranks, particles, copies, neighbours):
     mean = {k: sum(r[k] for r in inner) / len(inner) for k in inner[0]}
     scale = copies / mean["copies"]  # bytes go by the area of borders, and so do copies
     sent = scale * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
-    # a slab's rank sends to two neighbours at a time, and waits for both at once
-    exchanges = mean["messages"] / 2
+    # in these runs a rank has some neighbours, to which it sends at once
+    exchanges = mean["messages"] / args.had
     times = {"own particles": a * particles,
              "uneven work": a * particles * (args.uneven - 1),
              "copies": b * copies,
@@ -443,7 +502,9 @@ def main():
     parser.add_argument("--overhead", type=float, default=0.4e-6, help="of sending one message, s")
     parser.add_argument("--bandwidth", type=float, default=2.5e9, help="of a rank, bytes/s")
     parser.add_argument("--uneven", type=float, default=1.1, help="largest work over the mean")
-    parser.add_argument("--neighbours", type=float, default=18, help="of a block of the curve")
+    parser.add_argument("--neighbours", type=float, default=18,
+                        help="of a part of a curve through space; with uniform 6")
+    parser.add_argument("--had", type=float, default=4, help="neighbours of ranks in these runs")
     parser.add_argument("--reuse", action="store_true", help="runs that are there already")
     args = parser.parse_args()
     os.makedirs(args.output, exist_ok=True)
@@ -463,7 +524,7 @@ def main():
             run(["mpirun", "-n", str(ranks), args.mpi_program, "run", scene, "--set",
                  "output.particles=false"], directory)
         runs[ranks] = measured(directory)
-    print(f"{tank.count} particles, {tank.layers} layers of {tank.layer_cells} cells")
+    print(f"{tank.count} particles, {len(tank.order)} bars of {tank.row_cells} cells along x")
     worst = compare(tank, runs)
     print(f"farthest from the model: {100 * worst:.1f} %")
     fit, off = fit_busy(runs)
@@ -479,13 +540,14 @@ def main():
     print("\nefficiency of 1,000 ranks; particles a rank, ms a step:")
     for particles in (75e3, 300e3, 1.2e6, 5e6):
         cells = particles / per_cell
-        cube, layer = cells ** (1 / 3), cells / UNIT
-        for name, copies, neighbours in (
-                ("blocks along a curve", per_cell * ((cube + 2 * REACH) ** 3 - cube ** 3),
-                 args.neighbours),
-                (f"a channel of 8,000 layers of {layer:.0f} cells", per_cell * layer * 2 * REACH, 2)):
-            share, times = efficiency(fit, runs, args, 1000, particles, copies, neighbours)
-            print(f"{particles:9.0f}  {100 * share:3.0f} %  {name}: " +
+        # a cube of liquid; or one whose side along x is as short as that of a rank's part
+        for name, side in (("a cube of liquid", (1000 * cells) ** (1 / 3)),
+                           ("a layer of liquid", cells ** (1 / 3))):
+            wide = (cells / side) ** 0.5  # of a part, in rows
+            copies = per_cell * side * ((wide + 2 * REACH) ** 2 - wide ** 2)
+            share, times = efficiency(fit, runs, args, 1000, particles, copies, 6)
+            print(f"{particles:9.0f}  {100 * share:3.0f} %  {name}, {side:.0f} cells along x, "
+                  f"{wide:.0f} rows wide: " +
                   ", ".join(f"{k} {1e3 * v:.1f}" for k, v in times.items()))
     sys.exit(worst > 0.1)
 

@@ -145,6 +145,7 @@ typedef struct un_band {
     uint8_t *depth; /* at cells: cells to where the liquid ends, or particles are needed */
     un_vec3 *was;   /* on a grid that warps, at cells: the centres before it moved */
     double *u[3];   /* on others, at faces of deep cells and of those next to them: the velocity */
+    un_curve curve; /* on others: the order of rows, by which new particles come */
 } un_band;
 un_status un_band_init(un_context *ctx, un_band *band, double width, const un_grid *grid,
                        bool warps);

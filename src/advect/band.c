@@ -26,7 +26,7 @@ un_status un_band_init(un_context *ctx, un_band *band, double width, const un_gr
         band->u[a] = un_alloc_zero(ctx, cells, sizeof *band->u[a]);
         if (!band->u[a]) return UN_ERROR_MEMORY;
     }
-    return UN_OK;
+    return un_curve_init(&band->curve, ctx, grid->n[1], grid->n[2]);
 }
 
 void un_band_free(un_context *ctx, un_band *band)
@@ -35,6 +35,7 @@ void un_band_free(un_context *ctx, un_band *band)
     un_free(ctx, band->depth);
     un_free(ctx, band->was);
     for (int a = 0; a < 3; a++) un_free(ctx, band->u[a]);
+    un_curve_free(ctx, &band->curve);
     *band = (un_band){0};
 }
 
@@ -145,8 +146,8 @@ static void mirror_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Over ranks, cells that end the liquid may lie on others: passes along x and y take as many layers
- * beside own ones as a depth reaches. */
+/* Over ranks, cells that end the liquid may lie on others: passes along x and y take as many rows
+ * beside own ones as a depth reaches, and the last one those along z alone. */
 un_status un_band_measure(un_context *ctx, un_arena *arena, un_band *band, const float *phi,
                           const un_walls *walls)
 {
@@ -157,15 +158,15 @@ un_status un_band_measure(un_context *ctx, un_arena *arena, un_band *band, const
     if (!other) return UN_ERROR_MEMORY;
     /* after an even number of passes the result is in band->depth */
     uint8_t *from = g->dim == 2 ? other : band->depth, *to = g->dim == 2 ? band->depth : other;
-    un_part own = un_grid_own_rows(g, 0), wide = un_grid_own_rows(g, a.most);
+    un_runs own = un_grid_own_rows(g, 0);
     a.to = from;
-    un_parallel_part(ctx, own, 32, begin_rows, &a);
+    un_parallel_runs(ctx, own, 32, begin_rows, &a);
     UN_TRY(un_grid_share(g, &(un_layered){from, 1}, 1, a.most));
     for (a.axis = 0; a.axis <= g->dim; a.axis++) {
         a.from = from;
         a.to = to;
         if (a.axis == g->dim) UN_TRY(un_grid_share(g, &(un_layered){from, 1}, 1, 1));
-        un_parallel_part(ctx, a.axis < g->dim - 1 ? wide : own, 32,
+        un_parallel_runs(ctx, un_grid_own_rows(g, a.axis < g->dim - 1 ? a.most : 0), 32,
                          a.axis < g->dim ? along_rows : mirror_rows, &a);
         uint8_t *swap = from;
         from = to;

@@ -33,8 +33,10 @@ typedef struct carry_args {
     uint8_t *deep;  /* at cells: now; 2: next to such a cell */
     uint8_t *parts; /* at cells: those whose liquid was deep, a bit for each */
     double *way[3]; /* at cells of some depth: from the centre to where its liquid was */
-    int32_t *first; /* by own row of cells: the first of its new particles, from `base` on */
-    un_part rows;   /* own ones */
+    int32_t *first; /* by own step along the curve: the first of its row's new particles, from
+                     * `base` on */
+    un_part steps;  /* own ones */
+    un_runs rows;
     int32_t base;
     uint8_t *goes; /* at old particles: 1 if it is the grid's now */
     un_vec3 fall_unit;
@@ -171,7 +173,8 @@ static void plan_rows(void *arg, int64_t begin, int64_t end)
         memset(a->deep + c, 0, (size_t)g->n[0]);
         memset(a->parts + c, 0, (size_t)g->n[0]);
         for (int32_t i = 0; i < g->n[0]; i++) a->way[0][c + i] = NAN; /* not known */
-        int32_t *count_of = &a->first[row - a->rows.begin];
+        int32_t *count_of =
+            &a->first[un_curve_step(&a->band->curve, at[1], at[2]) - a->steps.begin];
         *count_of = 0;
         for (int32_t i = 1; i < inner && !outside; i += 8) {
             int32_t count = (int32_t)un_min64(inner - i, 8);
@@ -332,7 +335,7 @@ void un_band_to_faces(un_context *ctx, const un_band *band, double *const u[3],
                       double *const weight[3], const un_grid *grid)
 {
     to_faces_args a = {band, u, weight, grid};
-    if (band->width > 0) un_parallel_part(ctx, un_grid_own_rows(grid, 0), 32, put_rows, &a);
+    if (band->width > 0) un_parallel_runs(ctx, un_grid_own_rows(grid, 0), 32, put_rows, &a);
 }
 
 /* ---- particles ---- */
@@ -375,7 +378,8 @@ static void place_rows(void *arg, int64_t begin, int64_t end)
     un_eight x, foot, now, before;
     for (int64_t row = begin; row < end; row++) {
         int32_t at[3] = {1, (int32_t)(row % g->n[1]), (int32_t)(row / g->n[1])};
-        const int32_t *first = &a->first[row - a->rows.begin];
+        const int32_t *first =
+            &a->first[un_curve_step(&a->band->curve, at[1], at[2]) - a->steps.begin];
         int32_t q = a->base + first[0];
         if (first[0] == first[1]) continue;
         for (; at[0] < g->n[0] - 1; at[0]++) {
@@ -459,7 +463,7 @@ static un_status allocate(carry_args *a, un_arena *arena)
     size_t cells = (size_t)a->grid->cell_count, count = (size_t)a->particles->count + 1;
     a->deep = un_arena_alloc(arena, cells, 1);
     a->parts = un_arena_alloc(arena, cells, 1);
-    a->first = un_arena_alloc(arena, (size_t)(a->rows.end - a->rows.begin) + 1, sizeof *a->first);
+    a->first = un_arena_alloc(arena, (size_t)(a->steps.end - a->steps.begin) + 1, sizeof *a->first);
     a->goes = un_arena_alloc(arena, count, 1);
     for (int d = 0; d < a->grid->dim; d++) {
         a->way[d] = un_arena_alloc(arena, cells, sizeof *a->way[d]);
@@ -480,9 +484,9 @@ static un_status carry(un_context *ctx, carry_args *a)
     }
     UN_TRY(un_grid_share(g, &(un_layered){a->deep, 1}, 1, a->in->reach));
     UN_TRY(un_grid_share(g, ways, g->dim, 1));
-    un_parallel_part(ctx, a->rows, GRAIN, widen_rows, a);
+    un_parallel_runs(ctx, a->rows, GRAIN, widen_rows, a);
     UN_TRY(un_grid_share(g, &(un_layered){band->deep, 1}, 1, 2));
-    un_parallel_part(ctx, a->rows, GRAIN, carry_rows, a);
+    un_parallel_runs(ctx, a->rows, GRAIN, carry_rows, a);
     return un_grid_share(g, faces, g->dim, 1);
 }
 
@@ -509,24 +513,26 @@ un_status un_band_carry_faces(un_context *ctx, un_arena *arena, un_band *band, u
                     .particles = p,
                     .base = p->count,
                     .rows = un_grid_own_rows(g, 0),
+                    .steps = un_grid_own_steps(g, &band->curve),
                     .fall_unit = un_particle_fall_unit(in->gravity, in->kick)};
-    int64_t rows = a.rows.end - a.rows.begin;
+    int64_t steps = a.steps.end - a.steps.begin;
     UN_TRY(allocate(&a, arena));
     int32_t *list = un_arena_alloc(arena, (size_t)p->count + 1, sizeof *list);
     if (!list) return UN_ERROR_MEMORY;
     un_layered was[2] = {{band->deep, 1}, {band->depth, 1}};
     UN_TRY(un_grid_share(g, was, 2, in->reach));
-    un_parallel_part(ctx, a.rows, GRAIN, plan_rows, &a);
-    for (int64_t row = 0; row <= rows; row++) {
-        int32_t count = row < rows ? a.first[row] : 0;
-        a.first[row] = (int32_t)total;
+    memset(a.first, 0, (size_t)(steps + 1) * sizeof *a.first);
+    un_parallel_runs(ctx, a.rows, GRAIN, plan_rows, &a);
+    for (int64_t step = 0; step <= steps; step++) {
+        int32_t count = a.first[step];
+        a.first[step] = (int32_t)total;
         total += count;
     }
     UN_TRY(un_particles_reserve(ctx, p, p->count + total));
     UN_TRY(carry(ctx, &a));
     double stays = un_parallel_sum(ctx, a.base, mark_gone, &a);
     list_gone(list, &a, gone);
-    un_parallel_part(ctx, a.rows, GRAIN, place_rows, &a);
+    un_parallel_runs(ctx, a.rows, GRAIN, place_rows, &a);
     p->count += (int32_t)total;
     keep_volume(ctx, &a, total, stays);
     return UN_OK;

@@ -37,7 +37,7 @@ typedef struct geometric {
     un_amg_level *level;
     const un_amg_graph *g;
     const float *diagonal;
-    const uint64_t *place; /* BCC: their order (un_morton_order) */
+    const uint64_t *place; /* their order: un_morton_order, un_sites_order */
     uint64_t size;         /* BCC: of the lattice, as a Morton code */
     const uint8_t *scale;  /* log2 s */
     int32_t shift, n;
@@ -61,10 +61,7 @@ static inline point decode(const geometric *p, uint64_t key)
         for (int a = 0; a < 3; a++) q.x[a] = (int32_t)un_morton_order_gather(key >> a);
         return q;
     }
-    uint32_t site = (uint32_t)key, nx = (uint32_t)sites->size[0], ny = (uint32_t)sites->size[1];
-    q.x[0] = (int32_t)(site % nx);
-    q.x[1] = (int32_t)(site / nx % ny);
-    q.x[2] = (int32_t)(site / nx / ny);
+    un_sites_place(sites, key, q.x);
     return q;
 }
 
@@ -103,8 +100,7 @@ static inline uint64_t key_of(const geometric *p, point q)
     if (sites->kind == UN_SITES_BCC)
         return un_morton_order(un_morton((uint32_t)q.x[0], (uint32_t)q.x[1], (uint32_t)q.x[2]),
                                p->size);
-    return (uint64_t)q.x[0] + (uint64_t)sites->size[0] *
-                                  ((uint64_t)q.x[1] + (uint64_t)sites->size[1] * (uint64_t)q.x[2]);
+    return un_sites_order(sites, q.x[0], q.x[1], q.x[2]);
 }
 
 static inline bool is_inside(const un_sites *sites, point q)
@@ -387,7 +383,9 @@ static void load_sites(void *arg, int64_t begin, int64_t end)
     uint64_t size = lattice_size(sites);
     for (int64_t i = begin; i < end; i++) {
         int32_t site = over ? 0 : sites->site[i];
-        uint64_t place = over ? over->place[i] : bcc ? sites->key[site] : (uint64_t)site;
+        uint64_t place = over  ? over->place[i]
+                         : bcc ? sites->key[site]
+                               : un_sites_order_of(sites, site);
         amg->place[0][i] = bcc ? un_morton_order(place, size) : place;
         amg->scale_of[0][i] = over  ? over->scale[i]
                               : bcc ? (uint8_t)(sites->level_max - sites->level[site])
@@ -421,10 +419,18 @@ static int32_t row_at(const void *arg, uint64_t key)
 static bool is_far_inside(const geometric *p, int32_t i)
 {
     const un_sites *sites = &p->amg->sites;
-    uint64_t nx = (uint64_t)sites->size[0], ny = (uint64_t)sites->size[1];
+    uint64_t nx = (uint64_t)sites->size[0], ny = (uint64_t)sites->size[1], place = p->place[i];
     if (sites->kind != UN_SITES_GRID || p->scale[i] > SCALE_MAX) return false;
+    if (sites->curve) { /* within a bar, all of whose places are between */
+        uint64_t bar = nx << sites->curve->shift, s = (uint64_t)1 << p->scale[i];
+        uint64_t first = place / bar * bar, row = place % bar / nx, j = row % UN_BAR,
+                 k = row / UN_BAR;
+        bool flat = sites->curve->shift == 3;
+        bool inside = j >= s && j + s < UN_BAR && (flat || (k >= s && k + s < UN_BAR));
+        return inside && first >= p->least && first + bar <= p->last;
+    }
     uint64_t most = (1 + nx * (1 + ny)) << p->scale[i];
-    return p->place[i] >= p->least + most && p->place[i] + most <= p->last;
+    return place >= p->least + most && place + most <= p->last;
 }
 
 /* Asks for the rows at all places that own rows may take their values from. */

@@ -274,6 +274,21 @@ static un_status read_columns(reader *r, int32_t n, un_system_file *s)
     return UN_OK;
 }
 
+/* Are unknowns in the order of their sites, or in that of the curve? */
+static bool ascend(const un_system_file *s, int32_t n)
+{
+    const un_sites *sites = &s->sites;
+    const int32_t *size = sites->size;
+    uint64_t ends = un_morton((uint32_t)size[0], (uint32_t)size[1], (uint32_t)size[2]), last = 0;
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t order = sites->kind == UN_SITES_BCC ? un_morton_order(s->key[i], ends)
+                                                     : un_sites_order_of(sites, s->site[i]);
+        if (i > 0 && order <= last) return false;
+        last = order;
+    }
+    return true;
+}
+
 static un_status read_places(reader *r, int32_t n, un_system_file *s)
 {
     un_sites *sites = &s->sites;
@@ -308,14 +323,15 @@ static un_status read_places(reader *r, int32_t n, un_system_file *s)
                             (int64_t)size[0] * (un_morton_gather(key >> 1) +
                                                 (int64_t)size[1] * un_morton_gather(key >> 2)));
     }
-    uint64_t ends = un_morton((uint32_t)size[0], (uint32_t)size[1], (uint32_t)size[2]);
-    for (int32_t i = 1; i < n; i++)
-        if (bcc ? un_morton_order(s->key[i], ends) <= un_morton_order(s->key[i - 1], ends)
-                : s->site[i] <= s->site[i - 1])
-            return broken(r);
+    sites->kind = bcc ? UN_SITES_BCC : UN_SITES_GRID;
+    if (!ascend(s, n)) {
+        if (bcc || (double)size[0] * size[1] * size[2] > INT32_MAX) return broken(r);
+        UN_TRY(un_curve_init(&s->curve, r->ctx, size[1], size[2]));
+        sites->curve = &s->curve;
+        if (!ascend(s, n)) return broken(r);
+    }
     for (int32_t i = 0; i < n && bcc; i++)
         if (s->level[i] > sites->level_max) return broken(r);
-    sites->kind = bcc ? UN_SITES_BCC : UN_SITES_GRID;
     sites->site = s->site;
     sites->key = s->key;
     sites->level = s->level;
@@ -355,5 +371,6 @@ void un_system_free(un_context *ctx, un_system_file *s)
     void *blocks[] = {s->a.row, s->a.col, s->a.val,        s->b,          s->x,         s->site,
                       s->key,   s->level, s->column_first, s->column_row, s->column_val};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(ctx, blocks[i]);
+    un_curve_free(ctx, &s->curve);
     *s = (un_system_file){0};
 }

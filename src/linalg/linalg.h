@@ -25,7 +25,7 @@ void un_csr_parts(un_context *ctx, const un_csr *a, un_part own, int32_t *root);
 
 /* The places of unknowns, for transfers between levels that follow a lattice; it does not matter
  * what the unknowns are. Sites are numbered in the order of their places, unknowns in the order of
- * their sites. */
+ * their sites, or along a curve. */
 typedef enum un_sites_kind {
     UN_SITES_NONE,
     UN_SITES_GRID, /* centres of cubes: site = x + size_x (y + size_y z) */
@@ -35,7 +35,8 @@ typedef enum un_sites_kind {
 typedef struct un_sites {
     un_sites_kind kind;
     int32_t size[3];
-    const int32_t *site; /* by unknown */
+    const int32_t *site;   /* by unknown */
+    const un_curve *curve; /* GRID: the order of rows of sites along x; NULL: that of sites */
     const uint64_t *key; /* BCC, by site: Morton code of its place; sites are numbered in the order
                           * of un_morton_order */
     /* BCC, by site: the finest level of the leaves that meet there; level_max has leaves of size 2
@@ -43,6 +44,35 @@ typedef struct un_sites {
     const uint8_t *level;
     int32_t level_max;
 } un_sites;
+/* GRID: what orders unknowns, from their site, and back. */
+static inline uint64_t un_sites_order(const un_sites *s, int32_t x, int32_t y, int32_t z)
+{
+    uint64_t row = s->curve ? (uint64_t)un_curve_step(s->curve, y, z)
+                            : (uint64_t)y + (uint64_t)s->size[1] * (uint64_t)z;
+    return (uint64_t)x + (uint64_t)s->size[0] * row;
+}
+static inline void un_sites_place(const un_sites *s, uint64_t order, int32_t at[3])
+{
+    /* sites, and steps of a curve with theirs, are fewer than 2^32 */
+    uint32_t row = (uint32_t)order / (uint32_t)s->size[0];
+    at[0] = (int32_t)((uint32_t)order % (uint32_t)s->size[0]);
+    at[1] = (int32_t)(row % (uint32_t)s->size[1]);
+    at[2] = (int32_t)(row / (uint32_t)s->size[1]);
+    if (s->curve) (void)un_curve_row(s->curve, row, &at[1], &at[2]);
+}
+static inline uint64_t un_sites_order_of(const un_sites *s, int32_t site)
+{
+    int32_t row = site / s->size[0];
+    if (!s->curve) return (uint64_t)site;
+    return un_sites_order(s, site % s->size[0], row % s->size[1], row / s->size[1]);
+}
+static inline int32_t un_sites_of_order(const un_sites *s, uint64_t order)
+{
+    int32_t at[3];
+    if (!s->curve) return (int32_t)order;
+    un_sites_place(s, order, at);
+    return at[0] + s->size[0] * (at[1] + s->size[1] * at[2]);
+}
 
 /* Columns of a matrix C, mostly zero. A body that the liquid moves has six, one for each of its
  * free motions, scaled such that C C^T = dt J M^-1 J^T, where J^T p is the pressure's force on it
@@ -173,7 +203,8 @@ typedef struct un_system_file {
     un_csr a;
     un_columns columns;
     double *b, *x;
-    un_sites sites;
+    un_sites sites; /* of this struct: it must stay where it is */
+    un_curve curve;
     int32_t *site;
     uint64_t *key;
     uint8_t *level;

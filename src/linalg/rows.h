@@ -70,13 +70,15 @@ static inline int un_row_rank(const int32_t *col, int count, int k)
     return rank;
 }
 
-/* The row with ascending columns. Unknowns are numbered as places are. */
+/* The row with ascending columns. */
 static inline void un_row_store(const un_row *r, const double *from, int width,
                                 const int32_t *index, int32_t *col, double *val)
 {
+    int32_t number[UN_ROW_MAX];
+    for (int k = 0; k < r->count; k++) number[k] = index[r->place[k]];
     for (int k = 0; k < r->count; k++) {
-        int rank = un_row_rank(r->place, r->count, k);
-        col[rank] = index[r->place[k]];
+        int rank = un_row_rank(number, r->count, k);
+        col[rank] = number[k];
         memcpy(val + (ptrdiff_t)width * rank, from + (ptrdiff_t)width * k,
                (size_t)width * sizeof *val);
     }

@@ -121,7 +121,7 @@ static void find_places(void *arg, int64_t from, int64_t to)
     bool bcc = sites->kind == UN_SITES_BCC;
     for (int64_t i = from; i < to; i++) {
         int32_t site = sites->site[i];
-        p->s->place[i] = bcc ? sites->key[site] : (uint64_t)site;
+        p->s->place[i] = bcc ? sites->key[site] : un_sites_order_of(sites, site);
         p->s->scale[i] = bcc ? (uint8_t)(sites->level_max - sites->level[site]) : 0;
     }
 }
@@ -252,7 +252,7 @@ static un_status list_sites(const un_spread *s, const un_sites *sites, int32_t n
     out->key = s->place;
     out->level = level;
     for (int32_t i = 0; i < n; i++) {
-        site[i] = sites->kind == UN_SITES_BCC ? i : (int32_t)s->place[i];
+        site[i] = sites->kind == UN_SITES_BCC ? i : un_sites_of_order(sites, s->place[i]);
         level[i] = (uint8_t)(sites->level_max - s->scale[i]);
     }
     return UN_OK;

@@ -34,41 +34,50 @@ typedef struct un_grid {
     int64_t cell_count, node_count;
     int64_t stride[3];      /* of cells: 1, n0, n0 n1 */
     int64_t node_stride[3]; /* of nodes: 1, n0 + 1, ... */
-    un_slabs *slabs;        /* the layers that this rank computes; NULL: all of them */
+    un_bars *bars;          /* the rows that this rank computes; NULL: all of them */
 } un_grid;
 
 /* finest: cells along the longest side. A size without depth, z = 0, makes a 2D grid. */
 un_grid un_grid_make(un_vec3 size, int32_t finest);
 
-/* Layers of cells lie across the last axis, one after the other in arrays. These are the layers,
- * the rows along x and the cells that this rank computes, and `wide` more layers on either side. */
-static inline int32_t un_grid_layer_count(const un_grid *g)
+/* The rows along x, numbered j + n_y k, and the cells that this rank computes, and `wide` more on
+ * all sides along y and z. */
+static inline un_runs un_grid_own_rows(const un_grid *g, int32_t wide)
 {
-    return g->n[g->dim - 1];
+    return g->bars ? un_bars_runs(g->bars, 1, wide)
+                   : (un_runs){.total = (int64_t)g->n[1] * g->n[2], .each = 1};
 }
-static inline un_part un_grid_own_layers(const un_grid *g, int32_t wide)
+static inline un_runs un_grid_own_cells(const un_grid *g, int32_t wide)
 {
-    int64_t count = un_grid_layer_count(g);
-    return g->slabs ? un_slabs_part(g->slabs, wide) : (un_part){0, count};
+    return g->bars ? un_bars_runs(g->bars, g->n[0], wide)
+                   : (un_runs){.total = g->cell_count, .each = g->n[0]};
 }
-static inline un_part un_grid_own_rows(const un_grid *g, int32_t wide)
+/* Does this rank compute the row of cells? */
+static inline bool un_grid_owns(const un_grid *g, int32_t j, int32_t k)
 {
-    un_part layers = un_grid_own_layers(g, wide);
-    int64_t rows = g->dim == 2 ? 1 : g->n[1];
-    return (un_part){layers.begin * rows, layers.end * rows};
+    return !g->bars || un_bars_owns(g->bars, un_bar_of(&g->bars->curve, j, k));
 }
-static inline un_part un_grid_own_cells(const un_grid *g, int32_t wide)
+/* The steps of this rank along a curve through the grid's rows. */
+static inline un_part un_grid_own_steps(const un_grid *g, const un_curve *c)
 {
-    un_part layers = un_grid_own_layers(g, wide);
-    int64_t cells = g->stride[g->dim - 1];
-    return (un_part){layers.begin * cells, layers.end * cells};
+    if (!g->bars) return (un_part){0, un_curve_steps(c)};
+    const int32_t *first = g->bars->first + un_rank(g->bars->ctx);
+    return (un_part){(int64_t)first[0] << c->shift, (int64_t)first[1] << c->shift};
 }
-/* Copies of `width` layers on either side, from the ranks that compute them. Does nothing where
- * there is one rank. */
+/* Copies of the rows within `width` of own ones from the ranks that compute them; UN_ALL_ROWS: of
+ * all. Does nothing where there is one rank. */
+#define UN_ALL_ROWS INT32_MAX
 static inline un_status un_grid_share(const un_grid *g, const un_layered *fields, int32_t count,
                                       int32_t width)
 {
-    return g->slabs ? un_slabs_share(g->slabs, fields, count, width) : UN_OK;
+    return g->bars ? un_bars_share(g->bars, fields, count, width) : UN_OK;
+}
+/* Sums over the cells of all ranks, or over the rows, by bars: values gets `each` elements by row.
+ */
+static inline void un_grid_sums(un_context *ctx, const un_grid *g, int64_t each, int32_t width,
+                                un_parallel_values *values, void *arg, double *sums)
+{
+    un_bars_sums(ctx, g->bars, g->n + 1, each, width, values, arg, sums);
 }
 
 static inline int64_t un_grid_cell(const un_grid *g, int32_t i, int32_t j, int32_t k)
@@ -321,8 +330,8 @@ un_status un_walls_update(un_walls *walls);
  * for. */
 un_status un_walls_refresh_velocities(un_walls *walls);
 /* Distance to closed sides and solids, interpolated from the nodes. */
-/* Finds again what is open of the cells and faces in some layers. */
-void un_walls_find_fractions(un_walls *walls, un_part layers);
+/* Finds again what is open of the cells and faces in some rows. */
+void un_walls_find_fractions(un_walls *walls, un_runs rows);
 double un_walls_distance(const un_walls *walls, un_vec3 x);
 /* As above but exact, bodies at the end of the step: slow, for the few points that need it. */
 double un_walls_distance_exact(const un_walls *walls, un_vec3 x);

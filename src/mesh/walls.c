@@ -427,27 +427,16 @@ static void fractions(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(walls->grid->dim, find_fractions(walls, begin, end, dim));
 }
 
-typedef struct layers_args {
-    un_walls *walls;
-    int64_t first_row;
-} layers_args;
-
-static void fractions_from(void *arg, int64_t begin, int64_t end)
+void un_walls_find_fractions(un_walls *w, un_runs rows)
 {
-    const layers_args *a = arg;
-    fractions(a->walls, a->first_row + begin, a->first_row + end);
-}
-
-void un_walls_find_fractions(un_walls *w, un_part layers)
-{
-    int64_t rows = w->grid->dim == 2 ? 1 : w->grid->n[1];
-    layers_args a = {w, layers.begin * rows};
-    un_parallel_for(w->ctx, (layers.end - layers.begin) * rows, 64, fractions_from, &a);
+    un_parallel_runs(w->ctx, rows, 64, fractions, w);
 }
 
 static void find_all_fractions(un_walls *w)
 {
-    un_walls_find_fractions(w, (un_part){0, un_grid_layer_count(w->grid)});
+    un_grid all = *w->grid;
+    all.bars = NULL;
+    un_walls_find_fractions(w, un_grid_own_rows(&all, 0));
 }
 
 static void velocities(void *arg, int64_t begin, int64_t end)

@@ -69,7 +69,7 @@ static un_status step(void *state, double dt, un_step *report)
     un_stage_end(report, STAGE_WALLS, &clock);
     /* 2 spread the particles */
     UN_TRY(un_uniform_correct(s));
-    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_refresh(s));
+    if (s->ranks.bars) UN_TRY(un_uniform_ranks_refresh(s));
     un_stage_end(report, STAGE_CORRECT, &clock);
     UN_TRY(un_uniform_to_grid(s, dt)); /* 3 velocities, gravity */
     un_stage_end(report, STAGE_TO_GRID, &clock);
@@ -189,10 +189,10 @@ static un_status fill(void *state)
         UN_TRY(un_particles_give_matter(&s->core.sources, &s->particles, 0,
                                         &s->core.def->fluid.matter));
     }
-    if (!s->ranks.slabs) UN_TRY(un_uniform_share_out(s));
+    if (!s->ranks.bars) UN_TRY(un_uniform_share_out(s));
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));
-    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_drop(s));
+    if (s->ranks.bars) UN_TRY(un_uniform_ranks_drop(s));
     UN_TRY(un_uniform_emit(s, 0));
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));

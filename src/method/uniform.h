@@ -20,11 +20,12 @@ typedef struct un_thick_grid {
     double *p;      /* at cells, Pa; NULL unless any is viscous */
 } un_thick_grid;
 
-/* On several ranks (uniform_slabs.c, uniform_ranks.c and others). */
+/* On several ranks (uniform_bars.c, uniform_ranks.c and others). */
 typedef struct un_uniform_ranks {
-    un_slabs *slabs;      /* NULL: one rank */
-    int32_t (*takers)[3]; /* by layer of cells: the rank of its particles, and those with copies */
-    int64_t total;        /* particles of all ranks */
+    un_bars *bars;  /* NULL: one rank */
+    uint8_t *inner; /* by row of cells: an own one whose particles no other rank has copies of */
+    uint8_t *held;  /* by bar: it is this rank's, or next to one that is */
+    int64_t total;  /* particles of all ranks */
     int64_t *block_first; /* by block along the curve: the id of its first particle; one more */
     bool counted;         /* block_first is that of the last sort */
     int32_t *block_owner; /* its rank */
@@ -37,7 +38,7 @@ typedef struct un_uniform_ranks {
     un_particle_sums sums; /* of all particles, after the level set */
     size_t id_room, slot_room, arrived_room;
     un_portion portion; /* particles and cells are found when asked for */
-    int32_t reach;      /* layers that liquid passes in this step */
+    int32_t reach;      /* rows that liquid passes in this step */
     /* rank 0, while it shows the state (uniform_whole.c) */
     unsigned has; /* a sum of un_show */
     un_particles whole;
@@ -93,8 +94,6 @@ un_status un_uniform_correct(un_uniform *s);
  * everything that the next step and the outputs read. */
 un_status un_uniform_level_set(un_uniform *s);
 un_status un_uniform_to_grid(un_uniform *s, double dt);
-/* Pressure and viscosity of viscous liquid are computed by every rank for the whole grid: between
- * these two all layers are here. */
 un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *report);
 /* before: the pressure that was found earlier in this step; NULL: none. since: velocities that the
  * impulse is reckoned from. */
@@ -125,35 +124,59 @@ un_status un_uniform_stick(un_uniform *s, double dt);
 un_status un_uniform_remove(un_uniform *s); /* drains, open sides */
 un_status un_uniform_emit(un_uniform *s, double dt);
 
-/* ---- several ranks: all of these only where there are slabs ---- */
+/* ---- several ranks: all of these only where there are bars ---- */
 
-/* Layers that copies lie in, and how far from the slab, in cells: kernels reach one cell, and a
- * particle of the second layer may have been moved to the first, by a tenth of a cell at most
+/* Rows that copies lie in, and how far from own bars, in cells: kernels reach one cell, and a
+ * particle of the second row may have been moved to the first, by a tenth of a cell at most
  * (correct.c), when it is carried to the grid. */
 #define UN_UNIFORM_HALO 2
 #define UN_UNIFORM_REACH 1.125
 
-/* As un_bins_sort finds it. */
-static inline int32_t un_uniform_layer_of(const un_uniform *s, const un_particles *p, int64_t q)
+/* The row of cells that a particle is in, as un_bins_sort finds it. */
+static inline void un_uniform_row_of(const un_grid *g, const un_particles *p, int64_t q, int32_t *j,
+                                     int32_t *k)
 {
-    const un_grid *g = &s->core.grid;
-    int axis = g->dim - 1;
-    double origin = axis == 1 ? g->origin.y : g->origin.z;
-    return un_clampi((int32_t)((p->x[axis][q] - origin) * (1 / g->h)), 0, g->n[axis] - 1);
+    double inverse = 1 / g->h;
+    *j = un_clampi((int32_t)((p->x[1][q] - g->origin.y) * inverse), 0, g->n[1] - 1);
+    *k = un_clampi((int32_t)((p->x[2][q] - g->origin.z) * inverse), 0, g->n[2] - 1);
+}
+static inline int32_t un_uniform_bar_of(const un_uniform *s, const un_particles *p, int64_t q)
+{
+    int32_t j, k;
+    un_uniform_row_of(&s->core.grid, p, q, &j, &k);
+    return un_bar_of(&s->ranks.bars->curve, j, k);
 }
 
-/* ---- who has what (uniform_slabs.c) ---- */
+/* The same before there are bars. */
+static inline int32_t un_uniform_bar_count(const un_grid *g)
+{
+    return (g->n[1] + UN_BAR - 1) / UN_BAR * ((g->n[2] + UN_BAR - 1) / UN_BAR);
+}
+static inline int32_t un_uniform_bar(const un_grid *g, int32_t j, int32_t k)
+{
+    return j / UN_BAR + (g->n[1] + UN_BAR - 1) / UN_BAR * (k / UN_BAR);
+}
+/* What the cells of each bar cost. */
+static inline void un_uniform_begin_work(const un_grid *g, double *work)
+{
+    for (int32_t bar = 0; bar < un_uniform_bar_count(g); bar++) work[bar] = 0;
+    for (int32_t k = 0; k < g->n[2]; k++)
+        for (int32_t j = 0; j < g->n[1]; j++)
+            work[un_uniform_bar(g, j, k)] += UN_UNIFORM_CELL_WORK * g->n[0];
+}
 
-/* Gives each rank its layers and its particles of those that every rank has; does nothing on one
+/* ---- who has what (uniform_bars.c) ---- */
+
+/* Gives each rank its bars and its particles of those that every rank has; does nothing on one
  * rank. */
 un_status un_uniform_share_out(un_uniform *s);
-/* What a rank has, as it lies: its particles, their numbers, its slab; then this, after the
+/* What a rank has, as it lies: its particles, their numbers, its bars; then this, after the
  * particles have been loaded. */
 un_status un_uniform_ranks_keep(un_uniform *s, un_state *out);
 un_status un_uniform_ranks_take(un_uniform *s, const un_state *in);
 /* The same at the start: each seeds its own. */
 un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def);
-/* Before sorting, with own particles only: cuts slabs again where that pays. */
+/* Before sorting, with own particles only: cuts bars again where that pays. */
 un_status un_uniform_recut(un_uniform *s);
 /* Keeps the particles from `first` on that are this rank's, and their ids. */
 void un_uniform_keep_own(un_uniform *s, int32_t first);
@@ -209,7 +232,7 @@ un_status un_uniform_ranks_sum_sorted(void *state, int32_t width, un_parallel_va
                                       void *arg, double *sums);
 un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick);
 un_status un_uniform_ranks_reach(un_uniform *s, double dt);
-/* Layers that liquid has passed in this step, by velocities of the grid or of particles; 0 on one
+/* Rows that liquid has passed in this step, by velocities of the grid or of particles; 0 on one
  * rank. */
 int32_t un_uniform_ranks_stray(const un_uniform *s);
 /* uniform_sheets.c */

@@ -4,7 +4,7 @@
 un_status un_uniform_measure(un_uniform *s, un_step *report)
 {
     report->nodes = s->core.grid.node_count;
-    if (s->ranks.slabs)
+    if (s->ranks.bars)
         UN_TRY(
             un_core_measure_sums(&s->core, report, &s->ranks.sums, s->ranks.total, s->ballistic));
     else
@@ -22,11 +22,11 @@ static un_status mesh_flat_whole(un_uniform *s, un_trimesh *mesh, un_mesher *mes
     if (un_rank(s->core.ctx) > 0) return UN_OK;
     UN_TRY(un_uniform_whole_bins(s, &mesher->bins));
     un_arena_free(&s->core.arena); /* the surface has one of its own */
-    un_slabs *slabs = s->core.grid.slabs;
-    s->core.grid.slabs = NULL; /* all layers are here now */
+    un_bars *bars = s->core.grid.bars;
+    s->core.grid.bars = NULL; /* all rows are here now */
     mesher->particles = un_uniform_shown(s);
     un_status status = un_surface_mesh(s->core.ctx, mesh, mesher);
-    s->core.grid.slabs = slabs;
+    s->core.grid.bars = bars;
     return status;
 }
 
@@ -42,10 +42,10 @@ un_status un_uniform_surface(void *state, un_trimesh *mesh)
                         .u = s->u,
                         .resolution = s->core.def->detail.surface,
                         .smoothing = s->thick.any ? UN_SMOOTHING_THICK : UN_SMOOTHING};
-    if (r->slabs && s->core.grid.dim == 2) return mesh_flat_whole(s, mesh, &mesher);
+    if (r->bars && s->core.grid.dim == 2) return mesh_flat_whole(s, mesh, &mesher);
     un_bins_share share = {r->block_owner, r->block_first, r->halo, r->slot, r->slot_count};
     un_particle_stream stream;
-    if (r->slabs) {
+    if (r->bars) {
         UN_TRY(un_uniform_stream(s, &stream));
         mesher.share = &share;
         mesher.stream = &stream;

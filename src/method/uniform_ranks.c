@@ -1,10 +1,10 @@
 /* Method `uniform` on several ranks.
  *
- * A rank computes a slab of layers of cells (un_grid.slabs), made of whole blocks of the bins, and
- * holds the particles in them: its own. From sorting to the transfer to the grid it also holds
- * copies of those in two layers on either side, which lie among its own in the order of the curve.
- * The order of all its particles is that of one rank, so kernels add the same numbers in the same
- * order, and every bit is that of one rank.
+ * A rank computes bars of rows of cells (un_grid.bars), columns of blocks of the bins, and holds
+ * the particles in them: its own. From sorting to the transfer to the grid it also holds copies of
+ * those in two rows beside them, which lie among its own in the order of the curve through the
+ * blocks. The order of all its particles is that of one rank, so kernels add the same numbers in
+ * the same order, and every bit is that of one rank.
  *
  * Each particle has its number among all particles of all ranks in that order, its id. From
  * sorting to the transfer it follows from the place in the bins; then ids are listed, until the
@@ -18,7 +18,7 @@ void un_uniform_ranks_free(un_uniform *s)
 {
     un_context *ctx = s->core.ctx;
     un_uniform_ranks *r = &s->ranks;
-    un_slabs_destroy(r->slabs);
+    un_bars_destroy(r->bars);
     un_exchange_destroy(r->halo);
     un_particles_free(ctx, &r->arrived);
     un_particles_free(ctx, &r->whole);
@@ -28,7 +28,8 @@ void un_uniform_ranks_free(un_uniform *s)
     un_free(ctx, r->fetched);
     un_free(ctx, r->probed);
     un_bins_destroy(r->whole_bins);
-    un_free(ctx, r->takers);
+    un_free(ctx, r->inner);
+    un_free(ctx, r->held);
     un_free(ctx, r->id);
     un_free(ctx, r->arrived_id);
     un_free(ctx, r->block_first);
@@ -59,29 +60,55 @@ static un_status number_blocks(un_uniform *s)
     return UN_OK;
 }
 
-/* Does this rank, one of those that its layer names, have a copy of particle q? */
-static bool takes(const un_uniform *s, int64_t q, int32_t rank)
+/* The rank of a particle, first, and those that have copies: whose bars are within reach. Returns
+ * how many. */
+#define TAKERS_MAX 4
+static int find_takers(const un_uniform *s, int64_t q, int32_t takers[TAKERS_MAX])
 {
     const un_grid *g = &s->core.grid;
-    const int32_t *first = s->ranks.slabs->first + rank;
-    int axis = g->dim - 1;
-    double origin = axis == 1 ? g->origin.y : g->origin.z;
-    double at = (s->particles.x[axis][q] - origin) * (1 / g->h);
-    return at >= first[0] - UN_UNIFORM_REACH && at <= first[1] + UN_UNIFORM_REACH;
+    const un_particles *p = &s->particles;
+    const un_bars *b = s->ranks.bars;
+    double inverse = 1 / g->h,
+           place[2] = {(p->x[1][q] - g->origin.y) * inverse, (p->x[2][q] - g->origin.z) * inverse};
+    int32_t row[2], way[2], at[2], count = 1;
+    un_uniform_row_of(g, p, q, &row[0], &row[1]);
+    for (int a = 0; a < 2; a++) {
+        at[a] = row[a] / UN_BAR;
+        double low = place[a] - (double)(at[a] * UN_BAR), high = UN_BAR - low;
+        way[a] = low <= UN_UNIFORM_REACH ? -1 : high <= UN_UNIFORM_REACH;
+        bool inside = at[a] + way[a] >= 0 && at[a] + way[a] < b->curve.bars[a];
+        if (!inside) way[a] = 0;
+    }
+    takers[0] = b->owner[at[0] + b->curve.bars[0] * at[1]];
+    for (int n = 1; n < 4; n++) {
+        int32_t y = n & 1 ? way[0] : 0, z = n & 2 ? way[1] : 0;
+        int32_t other = b->owner[at[0] + y + b->curve.bars[0] * (at[1] + z)];
+        bool known = false;
+        for (int m = 0; m < count; m++) known |= takers[m] == other;
+        if (!known) takers[count++] = other;
+    }
+    return count;
 }
 
-/* Calls for all particles of some layers, in the order of the curve. */
-typedef void each_particle(void *arg, int32_t q, const int32_t takers[3]);
-static void for_layers(const un_uniform *s, un_part layers, each_particle *call, void *arg)
+/* Calls for all particles of some blocks, in the order of the curve: of own rows that others may
+ * have copies of, or of blocks of others that are here. */
+typedef void each_particle(void *arg, int32_t q, int32_t owner);
+static void for_rows(const un_uniform *s, bool own, each_particle *call, void *arg)
 {
     const un_bins *b = s->bins;
-    int32_t cells = b->block_cells / UN_BLOCK; /* of a layer in a block */
+    const un_grid *g = b->grid;
+    int32_t me = un_rank(s->core.ctx), rows = b->block_cells / UN_BLOCK;
     for (int32_t n = 0; n < b->block_count; n++) {
-        un_part in = un_bins_layers(b, b->order[n]);
-        for (int64_t k = un_max64(in.begin, layers.begin); k < un_min64(in.end, layers.end); k++) {
-            int64_t cell = (int64_t)b->rank[b->order[n]] * b->block_cells + (k - in.begin) * cells;
-            for (int32_t q = b->begin[cell]; q < b->begin[cell + cells]; q++)
-                call(arg, q, s->ranks.takers[k]);
+        int32_t owner = s->ranks.block_owner[n], bar = un_bins_bar(b, b->order[n]);
+        int32_t place = b->rank[b->order[n]];
+        if ((owner == me) != own || place == b->held_count) continue;
+        const int32_t *first = b->begin + (int64_t)place * b->block_cells;
+        for (int32_t r = 0; r < rows; r++, first += UN_BLOCK) {
+            if (first[0] == first[UN_BLOCK]) continue;
+            int64_t j = bar % b->blocks[1] * UN_BLOCK + r % UN_BLOCK;
+            int64_t k = bar / b->blocks[1] * UN_BLOCK + r / UN_BLOCK;
+            if (own && s->ranks.inner[j + k * g->n[1]]) continue;
+            for (int32_t q = first[0]; q < first[UN_BLOCK]; q++) call(arg, q, owner);
         }
     }
 }
@@ -90,53 +117,57 @@ static void for_layers(const un_uniform *s, un_part layers, each_particle *call,
 typedef struct halo_plan {
     un_uniform_list l;
     const un_uniform *s;
-    un_uniform_ranks *r;
-    int32_t me;
     int64_t count;
+    int32_t *next; /* by rank: the place of its next copy here */
+    int32_t *slot;
 } halo_plan;
 
-static void count_one(void *arg, int32_t q, const int32_t takers[3])
+static void count_one(void *arg, int32_t q, int32_t owner)
+{
+    halo_plan *h = arg;
+    (void)q, (void)owner;
+    h->count++;
+}
+static void list_takers(void *arg, int32_t q, int32_t owner)
+{
+    halo_plan *h = arg;
+    int32_t takers[TAKERS_MAX];
+    (void)owner;
+    for (int n = find_takers(h->s, q, takers) - 1; n > 0; n--)
+        un_uniform_add_to_list(&h->l, q, takers[n]);
+}
+static void count_slot(void *arg, int32_t q, int32_t owner)
 {
     halo_plan *h = arg;
     (void)q;
-    h->count += 1 + (takers[2] >= 0);
+    h->next[owner + 1]++;
 }
-static void list_taker(void *arg, int32_t q, const int32_t takers[3])
+static void add_slot(void *arg, int32_t q, int32_t owner)
 {
     halo_plan *h = arg;
-    for (int n = 1; n < 3; n++)
-        if (takers[n] >= 0 && takes(h->s, q, takers[n]))
-            un_uniform_add_to_list(&h->l, q, takers[n]);
-}
-static void add_slot(void *arg, int32_t q, const int32_t takers[3])
-{
-    halo_plan *h = arg;
-    (void)takers;
-    if (takes(h->s, q, h->me)) h->r->slot[h->r->slot_count++] = q;
+    h->slot[h->next[owner]++] = q;
 }
 
+/* Copies arrive by rank, those of each in the order of the curve: all particles here that are not
+ * this rank's. */
 static un_status plan_halo(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
-    halo_plan h = {.s = s, .r = r, .me = un_rank(s->core.ctx)};
-    un_part own = un_slabs_part(r->slabs, 0), wide = un_slabs_part(r->slabs, UN_UNIFORM_HALO);
-    un_part low = {own.begin, un_min64(own.begin + UN_UNIFORM_HALO, own.end)};
-    un_part high = {un_max64(own.end - UN_UNIFORM_HALO, low.end), own.end}, edges = own;
-    if (own.end - own.begin > 2 * UN_UNIFORM_HALO)
-        edges.end = low.end; /* most of a slab is in between */
-    for_layers(s, edges, count_one, &h);
-    if (edges.end < own.end) for_layers(s, high, count_one, &h);
-    UN_TRY(un_uniform_begin_list(s, &h.l, h.count));
-    for_layers(s, edges, list_taker, &h);
-    if (edges.end < own.end) for_layers(s, high, list_taker, &h);
-    h.count = 0;
-    for_layers(s, (un_part){wide.begin, own.begin}, count_one, &h);
-    for_layers(s, (un_part){own.end, wide.end}, count_one, &h);
-    UN_TRY(un_array_need(s->core.ctx, (void **)&r->slot, &r->slot_room, (size_t)h.count + 1,
+    int32_t ranks = un_rank_count(s->core.ctx);
+    halo_plan h = {.s = s};
+    for_rows(s, true, count_one, &h);
+    UN_TRY(un_uniform_begin_list(s, &h.l, (TAKERS_MAX - 1) * h.count));
+    for_rows(s, true, list_takers, &h);
+    h.next = un_arena_alloc(&s->core.arena, (size_t)ranks + 1, sizeof *h.next);
+    if (!h.next) return UN_ERROR_MEMORY;
+    memset(h.next, 0, ((size_t)ranks + 1) * sizeof *h.next);
+    for_rows(s, false, count_slot, &h);
+    for (int32_t n = 0; n < ranks; n++) h.next[n + 1] += h.next[n];
+    r->slot_count = h.next[ranks];
+    UN_TRY(un_array_need(s->core.ctx, (void **)&r->slot, &r->slot_room, (size_t)r->slot_count + 1,
                          sizeof *r->slot));
-    r->slot_count = 0;
-    for_layers(s, (un_part){wide.begin, own.begin}, add_slot, &h);
-    for_layers(s, (un_part){own.end, wide.end}, add_slot, &h);
+    h.slot = r->slot;
+    for_rows(s, false, add_slot, &h);
     un_exchange_destroy(r->halo);
     r->halo = NULL;
     UN_TRY(un_exchange_create_copies(s->core.ctx, h.l.index, h.l.to, h.l.count, &r->halo));
@@ -163,7 +194,6 @@ typedef struct leave_args {
     const un_uniform *s;
     uint8_t *leaves;
     int32_t me;
-    double low, high; /* places across the slabs: who is between stays, alone */
 } leave_args;
 
 /* What becomes of a particle: it stays, alone or with copies elsewhere, or is gone. */
@@ -171,39 +201,24 @@ enum { STAYS, IS_COPIED, IS_GONE };
 
 static uint8_t leaves(const leave_args *a, int64_t q)
 {
-    const int32_t *t = a->s->ranks.takers[un_uniform_layer_of(a->s, &a->s->particles, q)];
-    bool here = t[0] == a->me, copied = false;
-    for (int n = 1; n < 3; n++) {
-        if (t[n] < 0 || !takes(a->s, q, t[n])) continue;
-        here |= t[n] == a->me;
-        copied = true;
-    }
-    return !here ? IS_GONE : t[0] == a->me && !copied ? STAYS : IS_COPIED;
+    int32_t takers[TAKERS_MAX], count = find_takers(a->s, q, takers);
+    bool here = false;
+    for (int n = 0; n < count; n++) here |= takers[n] == a->me;
+    return !here ? IS_GONE : takers[0] == a->me && count == 1 ? STAYS : IS_COPIED;
 }
 
-/* Nearly all stay: the first loop, of which compilers make vectors, finds the others. */
+/* Nearly all stay: their rows tell. */
 static void find_leaving(void *arg, int64_t begin, int64_t end)
 {
     const leave_args *a = arg;
-    const double *x = a->s->particles.x[a->s->core.grid.dim - 1], low = a->low, high = a->high;
-    uint8_t *restrict to = a->leaves;
-    for (int64_t q = begin; q < end; q++) to[q] = !((x[q] > low) & (x[q] < high));
-    for (int64_t q = begin; q < end; q++)
-        if (to[q]) to[q] = leaves(a, q);
-}
-
-/* Between these a particle is more than the layers of copies away from other slabs; at the ends of
- * the grid there are none. */
-static void find_middle(const un_uniform *s, leave_args *a)
-{
-    const un_grid *g = &s->core.grid;
-    int axis = g->dim - 1;
-    double origin = axis == 1 ? g->origin.y : g->origin.z;
-    un_part own = un_slabs_part(s->ranks.slabs, 0);
-    int64_t far = UN_UNIFORM_HALO + 1;
-    a->low = own.begin == 0 ? -INFINITY : origin + g->h * (double)(own.begin + far);
-    a->high = own.end == g->n[axis] ? INFINITY : origin + g->h * (double)(own.end - far);
-    if (own.begin == own.end) a->low = INFINITY;
+    const un_particles *p = &a->s->particles;
+    const un_grid *g = &a->s->core.grid;
+    const uint8_t *inner = a->s->ranks.inner;
+    for (int64_t q = begin; q < end; q++) {
+        int32_t j, k;
+        un_uniform_row_of(g, p, q, &j, &k);
+        a->leaves[q] = inner[j + (int64_t)g->n[1] * k] ? STAYS : leaves(a, q);
+    }
 }
 
 /* The next particle from q on that does not stay as it is. */
@@ -224,25 +239,22 @@ static un_status list_leaving(un_uniform *s, un_uniform_list *l, un_bins_gone *g
     const un_particles *p = &s->particles;
     int32_t me = un_rank(s->core.ctx), count = 0, *list_gone;
     int64_t moved = 0;
-    leave_args a = {s, un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1), me, 0, 0};
+    leave_args a = {s, un_arena_alloc(&s->core.arena, (size_t)p->count + 1, 1), me};
     if (!a.leaves) return UN_ERROR_MEMORY;
-    find_middle(s, &a);
     un_parallel_for(s->core.ctx, p->count, 16384, find_leaving, &a);
     *gone = (un_bins_gone){0};
     for (int32_t q = 0; (q = next_leaving(a.leaves, q, p->count)) < p->count; q++) {
         count++;
         gone->count += a.leaves[q] == IS_GONE;
     }
-    UN_TRY(un_uniform_begin_list(s, l, 3 * (int64_t)count));
+    UN_TRY(un_uniform_begin_list(s, l, TAKERS_MAX * (int64_t)count));
     gone->list = list_gone =
         un_arena_alloc(&s->core.arena, (size_t)gone->count + 1, sizeof *list_gone);
     if (!list_gone) return UN_ERROR_MEMORY;
     for (int32_t q = 0; (q = next_leaving(a.leaves, q, p->count)) < p->count; q++) {
-        const int32_t *takers = s->ranks.takers[un_uniform_layer_of(s, p, q)];
-        if (takers[0] != me) un_uniform_add_to_list(l, q, takers[0]);
-        for (int n = 1; n < 3; n++)
-            if (takers[n] >= 0 && takers[n] != me && takes(s, q, takers[n]))
-                un_uniform_add_to_list(l, q, takers[n]);
+        int32_t takers[TAKERS_MAX], taker_count = find_takers(s, q, takers);
+        for (int n = 0; n < taker_count; n++)
+            if (takers[n] != me) un_uniform_add_to_list(l, q, takers[n]);
         if (takers[0] != me) moved++;
         if (a.leaves[q] == IS_GONE) *list_gone++ = q;
     }
@@ -293,9 +305,8 @@ void un_uniform_portion(const void *state, un_portion *out)
 {
     const un_uniform *s = state;
     const un_bins *b = s->bins;
-    un_part cells = un_grid_own_cells(&s->core.grid, 0);
     *out = s->ranks.portion;
-    out->cells = cells.end - cells.begin;
+    out->cells = un_runs_count(un_grid_own_cells(&s->core.grid, 0));
     out->particles = 0;
     for (int32_t n = 0; n < b->block_count; n++)
         if (s->ranks.block_owner[n] == un_rank(s->core.ctx))
@@ -385,7 +396,7 @@ un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick
     return was ? un_particles_keep_all(s->core.ctx, &s->particles, &d) : UN_OK;
 }
 
-/* Of the fastest component across the slabs. */
+/* Of the faster component of those along y and z. */
 typedef struct speed_args {
     const double *u;
 } speed_args;
@@ -403,9 +414,11 @@ un_status un_uniform_ranks_reach(un_uniform *s, double dt)
 {
     const un_grid *g = &s->core.grid;
     un_layered now[3], before[3];
-    speed_args a = {s->u[g->dim - 1]};
-    double speed = un_slabs_max(g->slabs, un_grid_own_cells(g, 0), fastest, &a);
-    double far = fmin(ceil(speed * dt / g->h), un_grid_layer_count(g));
+    double speed = 0, most = g->n[1] + g->n[2];
+    for (int n = 1; n < g->dim; n++)
+        speed = fmax(speed, un_runs_max(s->core.ctx, un_grid_own_cells(g, 0), fastest,
+                                        &(speed_args){s->u[n]}));
+    double far = fmin(ceil(speed * dt / g->h), most);
     for (int n = 0; n < g->dim; n++) {
         now[n] = (un_layered){s->u[n], sizeof *s->u[n]};
         before[n] = (un_layered){s->u_old[n], sizeof *s->u_old[n]};
@@ -423,12 +436,12 @@ int32_t un_uniform_ranks_stray(const un_uniform *s)
 {
     const un_particles *p = &s->particles;
     int32_t far = s->ranks.reach;
-    if (!s->ranks.slabs) return 0;
-    un_part own = un_slabs_part(s->ranks.slabs, 0);
+    if (!s->ranks.bars) return 0;
     for (int32_t q = 0; q < p->count; q++) {
-        int32_t layer = un_uniform_layer_of(s, p, q);
-        int64_t below = own.begin - layer, above = layer - own.end + 1;
-        far = (int32_t)un_max64(far, un_max64(below, above));
+        int32_t j, k;
+        un_uniform_row_of(&s->core.grid, p, q, &j, &k);
+        int32_t rows = s->ranks.bars->far[j + (int64_t)s->core.grid.n[1] * k];
+        far = rows > far ? rows : far;
     }
     return (int32_t)un_ranks_max(s->core.ctx, far);
 }

@@ -46,7 +46,7 @@ static un_status adopt(un_uniform *s, int32_t first)
 
 un_status un_uniform_remove(un_uniform *s)
 {
-    if (s->ranks.slabs) return remove_ranks(s);
+    if (s->ranks.bars) return remove_ranks(s);
     UN_TRY(un_particles_remove(&s->core.sources, &s->core.arena, &s->particles, s->core.time));
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -69,7 +69,7 @@ un_status un_uniform_emit(un_uniform *s, double dt)
 {
     int32_t first = s->particles.count;
     UN_TRY(un_particles_emit(&s->core.sources, &s->particles, s->core.time, dt, settle, s));
-    return s->ranks.slabs ? adopt(s, first) : UN_OK;
+    return s->ranks.bars ? adopt(s, first) : UN_OK;
 }
 
 /* ---- particles that a narrow band takes away and brings ---- */

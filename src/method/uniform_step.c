@@ -12,7 +12,7 @@
 
 un_status un_uniform_sort(un_uniform *s)
 {
-    if (s->ranks.slabs) return un_uniform_ranks_sort(s);
+    if (s->ranks.bars) return un_uniform_ranks_sort(s);
     UN_TRY(un_bins_sort(s->bins, &s->core.arena, &s->particles));
     un_arena_reset(&s->core.arena);
     return UN_OK;
@@ -34,7 +34,7 @@ un_status un_uniform_carry(un_uniform *s, double dt, double kick)
                        .volume = un_ledger_expected(&s->core.sources.ledger),
                        .reach = un_uniform_ranks_stray(s) + 1};
     UN_TRY(un_band_carry_faces(s->core.ctx, arena, &s->band, &s->particles, &gone, &in));
-    if (s->ranks.slabs) return un_uniform_ranks_carry(s, first, &gone);
+    if (s->ranks.bars) return un_uniform_ranks_carry(s, first, &gone);
     UN_TRY(un_bins_sort_by_id(s->bins, arena, &s->particles, NULL, &gone));
     un_arena_reset(arena);
     return UN_OK;
@@ -54,7 +54,7 @@ static un_status mark(un_uniform *s, const uint8_t *thick, double *total, double
 {
     un_cling cling = un_uniform_cling(s);
     bool clings = s->thick.any || cling.tension > 0;
-    if (s->ranks.slabs) {
+    if (s->ranks.bars) {
         UN_TRY(un_uniform_ranks_weigh(s, thick, clings ? &cling : NULL, total, inside));
         un_band_mark(s->core.ctx, &s->particles, &s->band, &s->core.grid);
         return UN_OK;
@@ -74,8 +74,7 @@ un_status un_uniform_level_set(un_uniform *s)
     UN_TRY(un_colour_level_set(s->core.ctx, s->phi, s->colour, &s->core.grid, s->bins,
                                &s->particles, s->core.walls, s->normalizer));
     if (s->core.def->source_count > 0) /* emitters ask for the level set around them */
-        UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->phi, sizeof *s->phi}, 1,
-                             un_grid_layer_count(&s->core.grid)));
+        UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->phi, sizeof *s->phi}, 1, UN_ALL_ROWS));
     UN_TRY(un_surface_thick_grid(s->core.ctx, &s->core.arena, &thick, s->phi, &s->core.grid,
                                  s->core.walls));
     double inside, total;
@@ -102,7 +101,7 @@ un_status un_uniform_to_grid(un_uniform *s, double dt)
     un_transfer_accelerate(s->core.ctx, s->u, s->u_old,
                            un_scale(s->core.def->gravity, un_core_kick(&s->core, dt)),
                            &s->core.grid);
-    if (s->ranks.slabs) UN_TRY(un_uniform_ranks_drop(s));
+    if (s->ranks.bars) UN_TRY(un_uniform_ranks_drop(s));
     un_layered u[3] = {{s->u[0], 8}, {s->u[1], 8}, {s->u[2], 8}};
     return un_grid_share(&s->core.grid, u, s->core.grid.dim, 1);
 }
@@ -116,8 +115,7 @@ static un_status find_tension(un_uniform *s, double dt, double **pressure)
     *pressure = un_arena_alloc(&s->core.arena, (size_t)s->core.grid.cell_count, sizeof **pressure);
     if (!*pressure) return UN_ERROR_MEMORY;
     /* every rank finds all of it */
-    UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->phi, sizeof *s->phi}, 1,
-                         un_grid_layer_count(&s->core.grid)));
+    UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->phi, sizeof *s->phi}, 1, UN_ALL_ROWS));
     un_tension_grid in = {.pressure = *pressure,
                           .phi = s->phi,
                           .grid = &s->core.grid,
@@ -167,6 +165,15 @@ un_status un_uniform_project(un_uniform *s, double dt, un_projection_report *rep
     return UN_OK;
 }
 
+/* Velocities before gravity become their change, and back. */
+static void take_difference(un_uniform *s, int a)
+{
+    un_runs own = un_grid_own_cells(&s->core.grid, 0);
+    for (un_part run; un_runs_next(&own, &run);)
+        un_transfer_difference(s->core.ctx, s->u_old[a] + run.begin, s->u[a] + run.begin,
+                               run.end - run.begin);
+}
+
 /* Beside solids that move, velocities and their change are extended from different faces. */
 static un_status extend_beside(un_uniform *s, int32_t layers)
 {
@@ -178,14 +185,10 @@ static un_status extend_beside(un_uniform *s, int32_t layers)
         if (!changed[a]) return UN_ERROR_MEMORY;
     }
     un_pressure_find_changed(ctx, changed, s->known, s->core.walls);
-    un_part own = un_grid_own_cells(g, 0);
-    int64_t from = own.begin, count = own.end - own.begin;
-    for (int a = 0; a < g->dim; a++)
-        un_transfer_difference(ctx, s->u_old[a] + from, s->u[a] + from, count);
+    for (int a = 0; a < g->dim; a++) take_difference(s, a);
     UN_TRY(un_transfer_extrapolate(ctx, &s->core.arena, s->u_old, NULL, changed, g, layers));
     UN_TRY(un_transfer_extrapolate(ctx, &s->core.arena, s->u, NULL, s->known, g, layers));
-    for (int a = 0; a < g->dim; a++)
-        un_transfer_difference(ctx, s->u_old[a] + from, s->u[a] + from, count);
+    for (int a = 0; a < g->dim; a++) take_difference(s, a);
     return UN_OK;
 }
 
@@ -205,7 +208,7 @@ un_status un_uniform_extend(un_uniform *s, double dt)
         un_pressure_friction(s->core.ctx, s->u, &s->core.grid, s->core.walls,
                              s->thick.mix.viscosity, dt);
     if (s->thick.any) UN_TRY(un_uniform_stick(s, dt));
-    return s->ranks.slabs ? un_uniform_ranks_reach(s, dt) : UN_OK;
+    return s->ranks.bars ? un_uniform_ranks_reach(s, dt) : UN_OK;
 }
 
 un_status un_uniform_move_free(un_uniform *s, double dt)
@@ -222,7 +225,7 @@ un_status un_uniform_to_particles(un_uniform *s, double dt)
     flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
     UN_TRY(un_core_note(&s->core, &s->particles, &was));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
-    if (s->ranks.slabs)
+    if (s->ranks.bars)
         UN_TRY(un_uniform_ranks_settle(s, was, flip.dt));
     else
         un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
@@ -238,7 +241,7 @@ un_status un_uniform_advect(un_uniform *s, double dt)
     UN_TRY(un_core_need_hits(&s->core, &s->particles, &hits));
     un_advect_particles(s->core.ctx, &s->particles, hits, s->u, s->core.walls, s->core.def->gravity,
                         dt);
-    if (s->ranks.slabs && hits)
+    if (s->ranks.bars && hits)
         UN_TRY(un_advect_push_bodies(s->core.ctx, &s->particles, hits, s->ranks.id, s->core.bodies,
                                      s->core.def->fluid.density));
     else
@@ -254,7 +257,7 @@ un_status un_uniform_even_sheets(un_uniform *s, double dt)
                          .pace = s->core.pace,
                          .strength = s->core.def->solver.sheets,
                          .walls = s->core.walls};
-    if (s->ranks.slabs) return un_uniform_ranks_even_sheets(s, &def);
+    if (s->ranks.bars) return un_uniform_ranks_even_sheets(s, &def);
     UN_TRY(un_particles_even_sheets(s->core.ctx, &s->core.arena, &s->particles, &def, NULL));
     un_arena_reset(&s->core.arena);
     return UN_OK;

@@ -37,12 +37,11 @@ static un_viscous_grid viscous_def(const un_uniform *s, double dt)
 /* Velocities as they are now, from the arena; NULL where no body asks for them. */
 static un_status keep_velocities(un_uniform *s, double *kept[3])
 {
-    un_part own = un_grid_own_cells(&s->core.grid, 0);
-    size_t cells = (size_t)s->core.grid.cell_count, count = (size_t)(own.end - own.begin);
+    size_t cells = (size_t)s->core.grid.cell_count;
     for (int a = 0; a < s->core.grid.dim && s->core.bodies->free_count > 0; a++) {
         kept[a] = un_arena_alloc(&s->core.arena, cells, sizeof *kept[a]);
         if (!kept[a]) return UN_ERROR_MEMORY;
-        memcpy(kept[a] + own.begin, s->u[a] + own.begin, count * sizeof *kept[a]);
+        un_runs_copy(kept[a], s->u[a], sizeof *kept[a], un_grid_own_cells(&s->core.grid, 0));
     }
     return UN_OK;
 }
@@ -54,18 +53,20 @@ static un_status project_again(un_uniform *s, double dt, un_vec3 stress,
 {
     un_vec3 got = un_add(s->impulse.momentum, stress);
     double *since[3] = {NULL, NULL, NULL};
-    un_part own = un_grid_own_cells(&s->core.grid, 0);
-    double *p = s->pressure->p + own.begin;
-    int64_t cells = s->core.grid.cell_count, count = own.end - own.begin;
+    un_runs own = un_grid_own_cells(&s->core.grid, 0), left = own;
+    double *p = s->pressure->p;
+    int64_t cells = s->core.grid.cell_count;
     int32_t iterations = projection->solve.iterations;
     double *first = un_arena_alloc(&s->core.arena, (size_t)cells, sizeof *first);
     if (!first) return UN_ERROR_MEMORY;
-    memcpy(first + own.begin, p, (size_t)count * sizeof *first);
-    memset(p, 0, (size_t)count * sizeof *p);
+    un_runs_copy(first, p, sizeof *first, own);
+    for (un_part run; un_runs_next(&left, &run);)
+        memset(p + run.begin, 0, (size_t)(run.end - run.begin) * sizeof *p);
     UN_TRY(keep_velocities(s, since));
     UN_TRY(un_uniform_apply_pressure(s, dt, first, since, projection));
     s->impulse.momentum = un_add(s->impulse.momentum, got);
-    un_pressure_add(s->core.ctx, p, first + own.begin, count);
+    for (un_part run; un_runs_next(&own, &run);)
+        un_pressure_add(s->core.ctx, p + run.begin, first + run.begin, run.end - run.begin);
     projection->solve.iterations += iterations;
     un_arena_reset(&s->core.arena);
     return UN_OK;

@@ -60,7 +60,7 @@ static un_status gather_fields(un_uniform *s, unsigned what)
     }
     for (int a = 0; a < s->core.grid.dim && what & UN_SHOW_VELOCITY; a++)
         fields[count++] = (un_layered){s->u[a], sizeof *s->u[a]};
-    return un_slabs_collect(s->ranks.slabs, fields, count);
+    return un_bars_collect(s->ranks.bars, fields, count);
 }
 
 static un_status list_shown(un_uniform *s);
@@ -98,7 +98,7 @@ un_status un_uniform_gather(void *state, unsigned what)
 {
     un_uniform *s = state;
     un_uniform_ranks *r = &s->ranks;
-    if (!r->slabs) return UN_OK;
+    if (!r->bars) return UN_OK;
     if (what & UN_SHOW_SURFACE && s->core.grid.dim == 2) what |= UN_SHOW_ALL; /* else shared */
     if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL;
     if (what & (UN_SHOW_PROBES | UN_SHOW_FRONTS)) {
@@ -162,7 +162,7 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
     return UN_OK;
 }
 
-/* Slabs have particles from all over the order, so each rank gets its part from the others. */
+/* Bars have particles from all over the order, so each rank gets its part from the others. */
 un_status un_uniform_stream(void *state, un_particle_stream *stream)
 {
     un_uniform *s = state;
@@ -195,18 +195,15 @@ static un_status fetch_cells(void *arg, const un_section *section, int64_t begin
                              const void **data)
 {
     un_uniform *s = arg;
-    size_t size = (size_t)section->width;
-    un_part own = un_grid_own_cells(&s->core.grid, 0);
     UN_TRY(need_fetched(s, section, end - begin));
     *data = s->ranks.fetched;
-    return un_ranks_windows(s->core.ctx, (un_range){own.begin, own.end, s->core.grid.cell_count},
-                            (const char *)section->data + (size_t)own.begin * size, size,
-                            (un_part){begin, end}, s->ranks.fetched);
+    return un_bars_windows(s->ranks.bars, section->data, (size_t)section->width,
+                           (un_part){begin, end}, s->ranks.fetched);
 }
 
 un_status un_uniform_fetch_particles(const un_uniform *s, un_state *out, int32_t first)
 {
-    if (!s->ranks.slabs) return UN_OK;
+    if (!s->ranks.bars) return UN_OK;
     UN_TRY(list_shown((un_uniform *)s));
     un_state_fetch_from(out, first, s->ranks.total, fetch_particles, (void *)s);
     return UN_OK;
@@ -214,14 +211,14 @@ un_status un_uniform_fetch_particles(const un_uniform *s, un_state *out, int32_t
 
 void un_uniform_fetch_cells(const un_uniform *s, un_state *out, int32_t first)
 {
-    if (s->ranks.slabs)
+    if (s->ranks.bars)
         un_state_fetch_from(out, first, s->core.grid.cell_count, fetch_cells, (void *)s);
 }
 
 void un_uniform_whole_forget(un_uniform *s)
 {
     un_uniform_ranks *r = &s->ranks;
-    if (!r->slabs) return;
+    if (!r->bars) return;
     un_particles_free(s->core.ctx, &r->window);
     un_free(s->core.ctx, r->fetched);
     r->fetched = NULL;
@@ -241,7 +238,7 @@ void un_uniform_whole_forget(un_uniform *s)
 
 const un_particles *un_uniform_shown(const un_uniform *s)
 {
-    return s->ranks.slabs ? &s->ranks.whole : &s->particles;
+    return s->ranks.bars ? &s->ranks.whole : &s->particles;
 }
 
 /* The bins of all particles: they are sorted, this finds the cells' ranges. */
@@ -249,7 +246,7 @@ un_status un_uniform_whole_bins(un_uniform *s, const un_bins **bins)
 {
     un_uniform_ranks *r = &s->ranks;
     *bins = s->bins;
-    if (!r->slabs) return UN_OK;
+    if (!r->bars) return UN_OK;
     if (!r->whole_bins) {
         UN_TRY(un_bins_create(s->core.ctx, &s->core.grid, &r->whole_bins));
         UN_TRY(un_bins_sort(r->whole_bins, &s->core.arena, &r->whole));

@@ -49,13 +49,12 @@ static un_status hold_ranked(un_bins *b)
                          sizeof *b->begin);
 }
 
-un_status un_bins_hold(un_bins *b, un_part layers)
+un_status un_bins_hold(un_bins *b, const uint8_t *held)
 {
     b->held_count = 0;
     for (int32_t r = 0; r < b->block_count; r++) {
-        un_part in = un_bins_layers(b, b->order[r]);
-        bool held = in.begin < layers.end && in.end > layers.begin;
-        b->rank[b->order[r]] = held ? b->held_count++ : -1;
+        bool here = !held || held[un_bins_bar(b, b->order[r])];
+        b->rank[b->order[r]] = here ? b->held_count++ : -1;
     }
     return hold_ranked(b);
 }
@@ -112,7 +111,7 @@ un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins)
     un_arena_init(&arena, ctx);
     un_status status = allocate(b);
     if (status == UN_OK) status = order_blocks(b, &arena);
-    if (status == UN_OK) status = un_bins_hold(b, (un_part){0, un_grid_layer_count(grid)});
+    if (status == UN_OK) status = un_bins_hold(b, NULL);
     un_arena_free(&arena);
     if (status != UN_OK) {
         un_bins_destroy(b);

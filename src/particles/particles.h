@@ -259,16 +259,16 @@ typedef struct un_seed_def {
 /* Appends particles. volume: the volume added. */
 un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_seed_def *def,
                             double *volume);
-/* The same on several ranks, each of which seeds some planes of half cells (in 2D rows), which
- * follow one another along the last axis. counts: particles by plane, on all ranks; allocated. */
-un_status un_particles_count_planes(un_context *ctx, const un_seed_def *def, double **counts,
-                                    int64_t *plane_count);
-/* The layer of the grid that a plane is in. */
-int32_t un_particles_plane_layer(const un_seed_def *def, int64_t plane);
-/* Appends the particles of these planes, those of other ranks being before and after them. volume:
- * of all, on all ranks. */
-un_status un_particles_seed_planes(un_context *ctx, un_particles *particles, const un_seed_def *def,
-                                   un_part planes, double *volume);
+/* Of several ranks, all together: rows of half cells lie along x, plane by plane along z. counts:
+ * particles by row, on all ranks; allocated. */
+un_status un_particles_count_rows(un_context *ctx, const un_seed_def *def, double **counts,
+                                  int64_t *row_count);
+/* The row of cells that a row of half cells is in. */
+void un_particles_row_of_cells(const un_seed_def *def, int64_t row, int32_t *j, int32_t *k);
+/* Appends the particles of these rows, those of other ranks being between them. volume: of all, on
+ * all ranks. */
+un_status un_particles_seed_rows(un_context *ctx, un_particles *particles, const un_seed_def *def,
+                                 const int64_t *rows, int64_t count, double *volume);
 /* The cross-section of a stream that its half cells represent, without walls, m2 (2D: m): the
  * emitter's shadow, except that each half cell treats the rim as a plane. Uses only the grid, shape
  * and velocity of def. */
@@ -330,7 +330,7 @@ typedef struct un_bins {
     int32_t blocks[3];
     int32_t block_count, block_cells; /* of a block: 512, in 2D 64 */
     int32_t *order;                   /* block numbers (x fastest), along the curve */
-    /* Blocks whose cells are here: all, or those of some layers (un_bins_hold). */
+    /* Blocks whose cells are here: all, or those of some bars (un_bins_hold). */
     int32_t held_count;
     int32_t *rank;     /* block number -> its place among those; held_count: it is not here */
     int32_t *coloured; /* those, by colour */
@@ -339,25 +339,21 @@ typedef struct un_bins {
     size_t begin_room;
 } un_bins;
 
-/* The layers of cells in a block, as the slabs of ranks count them. */
-static inline un_part un_bins_layers(const un_bins *b, int32_t block)
+/* The bar that a block is part of: bars have the sides of blocks. */
+static inline int32_t un_bins_bar(const un_bins *b, int32_t block)
 {
-    int32_t at = b->grid->dim == 2 ? block / b->blocks[0] : block / (b->blocks[0] * b->blocks[1]);
-    int64_t begin = (int64_t)at * UN_BLOCK;
-    return (un_part){begin, un_min64(begin + UN_BLOCK, un_grid_layer_count(b->grid))};
+    return block / b->blocks[0];
 }
-/* Does this rank compute the block? Slabs are made of whole blocks. */
+/* Does this rank compute the block? */
 static inline bool un_bins_owns(const un_bins *b, int32_t block)
 {
-    un_part own = un_grid_own_layers(b->grid, 0);
-    int64_t layer = un_bins_layers(b, block).begin;
-    return layer >= own.begin && layer < own.end;
+    return !b->grid->bars || un_bars_owns(b->grid->bars, un_bins_bar(b, block));
 }
 
 un_status un_bins_create(un_context *ctx, const un_grid *grid, un_bins **bins);
-/* From now on only blocks that have some of these layers of cells are here; cells of all others are
- * empty. Sort before using them. */
-un_status un_bins_hold(un_bins *bins, un_part layers);
+/* From now on only blocks of some bars are here, NULL: all; cells of others are empty. Sort before
+ * using them. */
+un_status un_bins_hold(un_bins *bins, const uint8_t *held);
 /* The same for the blocks with a mark, by number. */
 un_status un_bins_hold_marked(un_bins *bins, const uint8_t *mark);
 void un_bins_destroy(un_bins *bins);
@@ -397,7 +393,7 @@ static inline int64_t un_bins_offsets(int64_t *counts, int64_t count, int64_t fi
  * blocks within a cell of each other run at the same time, and each place is added to in an order
  * that does not depend on the threads: a body may add to cells and faces up to one cell outside its
  * block. */
-/* Layers around a rank's own that its scatters write to: two of copies of particles, which may have
+/* Rows around a rank's own that its scatters write to: two of copies of particles, which may have
  * left them since they were sorted, and one more. */
 #define UN_SCATTER_REACH 4
 typedef void un_block_body(void *arg, int64_t begin, int64_t end);

@@ -15,7 +15,8 @@
 typedef struct seed_args {
     const un_seed_def *def;
     int64_t lo[3], hi[3]; /* half cells to visit */
-    un_fill_pass pass;    /* by slab */
+    const int64_t *list;  /* which rows of half cells; NULL: all */
+    un_fill_pass pass;    /* by row */
 } seed_args;
 
 static double wall_distance(const un_seed_def *def, un_vec3 x)
@@ -120,27 +121,33 @@ static bool seed_at(const un_seed_def *def, int64_t i, int64_t j, int64_t k, un_
     return true;
 }
 
-/* A slab is a plane of half cells, in 2D a row. */
-static void seed_slabs(void *arg, int64_t begin, int64_t end)
+/* Rows of half cells lie along x, plane by plane along z. */
+static void row_at(const seed_args *a, int64_t row, int64_t *j, int64_t *k)
+{
+    int64_t across = a->hi[1] - a->lo[1] + 1;
+    *j = a->lo[1] + row % across;
+    *k = a->def->grid->dim == 2 ? 0 : a->lo[2] + row / across;
+}
+
+static void seed_rows(void *arg, int64_t begin, int64_t end)
 {
     seed_args *a = arg;
     un_particles *p = a->pass.particles;
-    bool flat = a->def->grid->dim == 2;
-    for (int64_t slab = begin; slab < end; slab++) {
-        int64_t k = flat ? 0 : a->lo[2] + slab, at = p ? a->pass.begin[slab] : 0;
-        int64_t first = a->lo[1] + (flat ? slab : 0), last = flat ? first : a->hi[1];
-        for (int64_t j = first; j <= last; j++)
-            for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
-                un_seed s;
-                if (!seed_at(a->def, i, j, k, &s)) continue;
-                if (p) un_fill_store(p, at, &s, a->def->velocity, a->def->grid->h);
-                at++;
-            }
-        if (!p) a->pass.begin[slab] = at;
+    for (int64_t n = begin; n < end; n++) {
+        int64_t at = p ? a->pass.begin[n] : 0, j, k;
+        row_at(a, a->list ? a->list[n] : n, &j, &k);
+        for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
+            un_seed s;
+            if (!seed_at(a->def, i, j, k, &s)) continue;
+            if (p) un_fill_store(p, at, &s, a->def->velocity, a->def->grid->h);
+            at++;
+        }
+        if (!p) a->pass.begin[n] = at;
     }
 }
 
-/* Half cells that may hold a seed: those of the shape's box within the domain. */
+/* Half cells that may hold a seed: those of the shape's box within the domain. Returns how many
+ * rows they are. */
 static int64_t visit_range(seed_args *a)
 {
     const un_grid *g = a->def->grid;
@@ -159,17 +166,29 @@ static int64_t visit_range(seed_args *a)
         a->hi[c] = (int64_t)floor((fmin(hi[c], size[c]) - shift[c]) / s) + more;
         if (a->hi[c] < a->lo[c]) return 0;
     }
-    return a->hi[g->dim - 1] - a->lo[g->dim - 1] + 1;
+    int64_t rows = a->hi[1] - a->lo[1] + 1;
+    return g->dim == 2 ? rows : rows * (a->hi[2] - a->lo[2] + 1);
+}
+
+/* As a whole number of small parts of a cell: their sum is the same in any order, and so on any
+ * number of ranks. */
+#define PARTS 0x1p34
+static int64_t whole_volume(const un_seed_def *def, const un_particles *p, int64_t first)
+{
+    int64_t sum = 0;
+    for (int64_t q = first; q < p->count; q++)
+        sum += llrint((double)p->volume[q] / def->grid->volume * PARTS);
+    return sum;
 }
 
 int64_t un_particles_seed_count(un_context *ctx, const un_seed_def *def)
 {
     seed_args a = {.def = def};
-    int64_t slabs = visit_range(&a), total = 0;
-    a.pass.begin = un_alloc(ctx, (size_t)slabs + 1, sizeof *a.pass.begin);
+    int64_t rows = visit_range(&a), total = 0;
+    a.pass.begin = un_alloc(ctx, (size_t)rows + 1, sizeof *a.pass.begin);
     if (!a.pass.begin) return -1;
-    un_parallel_for(ctx, slabs, 1, seed_slabs, &a);
-    for (int64_t s = 0; s < slabs; s++) total += a.pass.begin[s];
+    un_parallel_for(ctx, rows, 1, seed_rows, &a);
+    for (int64_t r = 0; r < rows; r++) total += a.pass.begin[r];
     un_free(ctx, a.pass.begin);
     return total;
 }
@@ -178,59 +197,60 @@ un_status un_particles_seed(un_context *ctx, un_particles *particles, const un_s
                             double *volume)
 {
     seed_args a = {.def = def};
-    a.pass = (un_fill_pass){.count = visit_range(&a), .grain = 1, .body = seed_slabs, .arg = &a};
-    return un_fill_append(ctx, particles, &a.pass, volume);
+    int64_t first = particles->count;
+    a.pass = (un_fill_pass){.count = visit_range(&a), .grain = 1, .body = seed_rows, .arg = &a};
+    UN_TRY(un_fill_append(ctx, particles, &a.pass, volume));
+    *volume = (double)whole_volume(def, particles, first) * (def->grid->volume / PARTS);
+    return UN_OK;
 }
 
 /* ---- several ranks ---- */
 
-un_status un_particles_count_planes(un_context *ctx, const un_seed_def *def, double **counts,
-                                    int64_t *plane_count)
+un_status un_particles_count_rows(un_context *ctx, const un_seed_def *def, double **counts,
+                                  int64_t *row_count)
 {
     seed_args a = {.def = def};
     int32_t ranks = un_rank_count(ctx);
-    int64_t planes = *plane_count = visit_range(&a);
-    *counts = un_alloc_zero(ctx, (size_t)planes + 1, sizeof **counts);
-    a.pass.begin = un_alloc(ctx, (size_t)planes + 1, sizeof *a.pass.begin);
+    int64_t rows = *row_count = visit_range(&a);
+    *counts = un_alloc_zero(ctx, (size_t)rows + 1, sizeof **counts);
+    a.pass.begin = un_alloc(ctx, (size_t)rows + 1, sizeof *a.pass.begin);
     un_status status = *counts && a.pass.begin ? UN_OK : UN_ERROR_MEMORY;
     if (status == UN_OK) {
-        un_part own = {planes * un_rank(ctx) / ranks, planes * (un_rank(ctx) + 1) / ranks};
-        un_parallel_part(ctx, own, 1, seed_slabs, &a);
-        for (int64_t k = own.begin; k < own.end; k++) (*counts)[k] = (double)a.pass.begin[k];
-        un_ranks_add(ctx, *counts, planes);
+        un_part own = {rows * un_rank(ctx) / ranks, rows * (un_rank(ctx) + 1) / ranks};
+        un_parallel_part(ctx, own, 1, seed_rows, &a);
+        for (int64_t r = own.begin; r < own.end; r++) (*counts)[r] = (double)a.pass.begin[r];
+        un_ranks_add(ctx, *counts, rows);
     }
     un_free(ctx, a.pass.begin);
     return status;
 }
 
-int32_t un_particles_plane_layer(const un_seed_def *def, int64_t plane)
+void un_particles_row_of_cells(const un_seed_def *def, int64_t row, int32_t *j, int32_t *k)
 {
     seed_args a = {.def = def};
     const un_grid *g = def->grid;
-    int axis = g->dim - 1;
+    int64_t y, z;
     visit_range(&a);
-    un_vec3 x = half_cell_centre(def, 0, a.lo[1] + plane, a.lo[2] + plane);
-    double at = axis == 1 ? x.y - g->origin.y : x.z - g->origin.z;
-    return un_clampi((int32_t)floor(at / g->h), 0, g->n[axis] - 1);
+    row_at(&a, row, &y, &z);
+    un_vec3 x = half_cell_centre(def, 0, y, z);
+    *j = un_clampi((int32_t)floor((x.y - g->origin.y) / g->h), 0, g->n[1] - 1);
+    *k = g->dim == 2 ? 0 : un_clampi((int32_t)floor((x.z - g->origin.z) / g->h), 0, g->n[2] - 1);
 }
 
-un_status un_particles_seed_planes(un_context *ctx, un_particles *particles, const un_seed_def *def,
-                                   un_part planes, double *volume)
+un_status un_particles_seed_rows(un_context *ctx, un_particles *particles, const un_seed_def *def,
+                                 const int64_t *rows, int64_t count, double *volume)
 {
-    seed_args a = {.def = def};
-    int64_t first = particles->count, own;
+    seed_args a = {.def = def, .list = rows};
+    int64_t first = particles->count;
     visit_range(&a);
-    int axis = def->grid->dim - 1;
-    a.hi[axis] = a.lo[axis] + planes.end - 1;
-    a.lo[axis] += planes.begin;
-    a.pass = (un_fill_pass){
-        .count = planes.end - planes.begin, .grain = 1, .body = seed_slabs, .arg = &a};
+    a.pass = (un_fill_pass){.count = count, .grain = 1, .body = seed_rows, .arg = &a};
     UN_TRY(un_fill_append(ctx, particles, &a.pass, volume));
-    own = particles->count;
-    *volume = 0; /* added up as by one rank: one after the other */
-    un_ranks_begin_turn(ctx, volume, sizeof *volume);
-    for (int64_t q = first; q < own; q++) *volume += particles->volume[q];
-    un_ranks_end_turn(ctx, volume, sizeof *volume);
+    int64_t own = whole_volume(def, particles, first);
+    double halves[2] = {(double)(own >> 32),
+                        (double)(own & 0xffffffff)}; /* sums of them are exact */
+    un_ranks_add(ctx, halves, 2);
+    own = ((int64_t)halves[0] << 32) + (int64_t)halves[1];
+    *volume = (double)own * (def->grid->volume / PARTS);
     return UN_OK;
 }
 
@@ -245,19 +265,17 @@ un_status un_particles_seed_planes(un_context *ctx, un_particles *particles, con
 #define LAYERS_CELLS 1e5
 #define LAYERS_CELLS_STRAIGHT 15e3
 
-static double stream_slabs(void *arg, int64_t begin, int64_t end)
+static double stream_rows(void *arg, int64_t begin, int64_t end)
 {
     seed_args *a = arg;
-    bool flat = a->def->grid->dim == 2;
     double sum = 0;
-    for (int64_t slab = begin; slab < end; slab++) {
-        int64_t k = flat ? 0 : a->lo[2] + slab;
-        int64_t first = a->lo[1] + (flat ? slab : 0), last = flat ? first : a->hi[1];
-        for (int64_t j = first; j <= last; j++)
-            for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
-                un_vec3 x;
-                sum += stream_share(a->def, i, j, k, &x);
-            }
+    for (int64_t row = begin; row < end; row++) {
+        int64_t j, k;
+        row_at(a, row, &j, &k);
+        for (int64_t i = a->lo[0]; i <= a->hi[0]; i++) {
+            un_vec3 x;
+            sum += stream_share(a->def, i, j, k, &x);
+        }
     }
     return sum;
 }
@@ -278,12 +296,11 @@ double un_particles_stream_area(un_context *ctx, const un_seed_def *stream)
     for (int32_t n = 1; n <= layers; n++) {
         seed_args a = {.def = &def};
         def.shift = un_scale(along, s * n);
-        int64_t slabs = visit_range(&a);
-        double cells = (double)slabs * (double)(a.hi[0] - a.lo[0] + 1);
-        if (stream->grid->dim == 3) cells *= (double)(a.hi[1] - a.lo[1] + 1);
+        int64_t rows = visit_range(&a);
+        double cells = (double)rows * (double)(a.hi[0] - a.lo[0] + 1);
         if (n == 1 && (!straight || stream->jitter > 0))
             layers = (int32_t)un_clamp(most / fmax(cells, 1), LAYERS_MIN, LAYERS_MAX);
-        volume += un_parallel_sum(ctx, slabs, stream_slabs, &a);
+        volume += un_parallel_sum(ctx, rows, stream_rows, &a);
     }
     return volume * un_fill_volume(s, stream->grid->dim) / (layers * s);
 }

@@ -146,7 +146,7 @@ un_status un_pressure_constrain(un_context *ctx, double *const u[3], double *con
     for (int sweep = 0; sweep < SWEEPS; sweep++)
         for (int axis = 0; axis < grid->dim; axis++) {
             UN_TRY(share(&a));
-            un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, passes[axis], &a);
+            un_parallel_runs(ctx, un_grid_own_rows(grid, 0), 64, passes[axis], &a);
         }
     return UN_OK;
 }
@@ -179,5 +179,5 @@ void un_pressure_friction(un_context *ctx, double *const u[3], const un_grid *gr
 {
     if (!walls->bodies->friction) return;
     constrain_args a = {.u = u, .grid = grid, .walls = walls, .viscosity = viscosity, .dt = dt};
-    un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, friction_rows, &a);
+    un_parallel_runs(ctx, un_grid_own_rows(grid, 0), 64, friction_rows, &a);
 }

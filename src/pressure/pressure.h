@@ -55,7 +55,8 @@ typedef struct un_pressure {
     un_halo *beside;
     /* on the grid only: */
     const un_grid *grid;
-    un_part near;       /* own rows and those beside them */
+    un_curve curve;     /* the order of the grid's rows, by which cells are numbered */
+    un_ids near;        /* on several ranks: rows of cells beside own ones */
     double *p;          /* at cells, Pa; the guess for the next step, zero outside the liquid */
     const double *more; /* at cells, Pa: the rest of the pressure, for probes; NULL: none */
     size_t capacity[10];

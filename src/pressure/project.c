@@ -46,8 +46,9 @@
 typedef struct assemble_args {
     un_pressure *pr;
     const un_projection *in;
-    int64_t *row_count;   /* by row of cells: unknowns, then the first one's number */
-    int64_t *entry_count; /* by row of cells: matrix entries, then the first one's place */
+    /* by step along the curve, a row of cells each: */
+    int64_t *row_count;   /* unknowns, then the first one's number */
+    int64_t *entry_count; /* matrix entries, then the first one's place */
 } assemble_args;
 
 static inline double open_area(const un_walls *walls, int axis, int64_t f)
@@ -85,8 +86,10 @@ UN_KERNEL bool is_unknown(const un_projection *in, const un_grid *g, int64_t c, 
 UN_KERNEL void count_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)
 {
     const un_grid *g = s->pr->grid;
-    for (int64_t row = begin; row < end; row++) {
-        int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
+    for (int64_t step = begin; step < end; step++) {
+        int32_t j, k;
+        s->row_count[step] = 0;
+        if (!un_curve_row(&s->pr->curve, step, &j, &k)) continue;
         int64_t first = un_grid_cell(g, 0, j, k), count = 0;
         bool padding = j == 0 || j == g->n[1] - 1;
         if (dim == 3) padding = padding || k == 0 || k == g->n[2] - 1;
@@ -96,7 +99,7 @@ UN_KERNEL void count_rows_in(const assemble_args *s, int64_t begin, int64_t end,
             s->pr->index[first + i] = unknown ? 0 : -1;
             count += unknown;
         }
-        s->row_count[row] = count;
+        s->row_count[step] = count;
     }
 }
 
@@ -110,9 +113,10 @@ static void number_rows(void *arg, int64_t begin, int64_t end)
 {
     assemble_args *s = arg;
     const un_grid *g = s->pr->grid;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t c = row * g->n[0];
-        int32_t number = (int32_t)s->row_count[row];
+    for (int64_t step = begin; step < end; step++) {
+        int32_t j, k, number = (int32_t)s->row_count[step];
+        if (!un_curve_row(&s->pr->curve, step, &j, &k)) continue;
+        int64_t c = un_grid_cell(g, 0, j, k);
         for (int32_t i = 0; i < g->n[0]; i++)
             if (s->pr->index[c + i] >= 0) {
                 s->pr->place[number] = (int32_t)(c + i);
@@ -126,18 +130,17 @@ static void count_entries(void *arg, int64_t begin, int64_t end)
     assemble_args *s = arg;
     const un_grid *g = s->pr->grid;
     const int32_t *index = s->pr->index;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t first = row * g->n[0], count = 0;
-        if (s->row_count[row] != s->row_count[row + 1])
-            for (int64_t c = first; c < first + g->n[0]; c++) {
-                if (index[c] < 0) continue;
-                count++;
-                for (int a = 0; a < g->dim; a++)
-                    count += (index[c - g->stride[a]] >= 0 && open_area(s->in->walls, a, c) > 0) +
-                             (index[c + g->stride[a]] >= 0 &&
-                              open_area(s->in->walls, a, c + g->stride[a]) > 0);
-            }
-        s->entry_count[row] = count;
+    for (int64_t step = begin; step < end; step++) {
+        int64_t count = 0;
+        for (int64_t n = s->row_count[step]; n < s->row_count[step + 1]; n++) {
+            int64_t c = s->pr->place[n];
+            count++;
+            for (int a = 0; a < g->dim; a++)
+                count += (index[c - g->stride[a]] >= 0 && open_area(s->in->walls, a, c) > 0) +
+                         (index[c + g->stride[a]] >= 0 &&
+                          open_area(s->in->walls, a, c + g->stride[a]) > 0);
+        }
+        s->entry_count[step] = count;
     }
 }
 
@@ -190,19 +193,44 @@ static double cell_expansion(const un_pressure *pr, const un_projection *in, int
     return un_crowding_add(sigma, crowding, heap, in->dt, in->pace);
 }
 
+/* Does a row of cells have neighbours in another bar? */
+static inline bool is_rim(int32_t j, int32_t k, int dim)
+{
+    int32_t y = j % UN_BAR, z = k % UN_BAR;
+    return y == 0 || y == UN_BAR - 1 || (dim == 3 && (z == 0 || z == UN_BAR - 1));
+}
+
+/* Few entries, nearly in order. */
+static void sort_row(un_csr *m, int64_t begin, int64_t end)
+{
+    for (int64_t e = begin + 1; e < end; e++) {
+        int32_t col = m->col[e];
+        double val = m->val[e];
+        int64_t to = e;
+        for (; to > begin && m->col[to - 1] > col; to--) {
+            m->col[to] = m->col[to - 1];
+            m->val[to] = m->val[to - 1];
+        }
+        m->col[to] = col;
+        m->val[to] = val;
+    }
+}
+
 UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, int dim)
 {
     un_pressure *pr = s->pr;
     const un_projection *in = s->in;
     const un_grid *g = pr->grid;
     const float *phi = in->phi;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t entry = s->entry_count[row];
-        for (int64_t n = s->row_count[row]; n < s->row_count[row + 1]; n++) {
+    for (int64_t step = begin; step < end; step++) {
+        int64_t entry = s->entry_count[step];
+        int32_t j, k;
+        bool rim = un_curve_row(&pr->curve, step, &j, &k) && is_rim(j, k, dim);
+        for (int64_t n = s->row_count[step]; n < s->row_count[step + 1]; n++) {
             int64_t c = pr->place[n];
             double diagonal = 0, push = 0;
             pr->matrix.row[n] = (int32_t)entry;
-            /* Neighbours in the order of their numbers: z-, y-, x-, itself, x+, y+, z+. */
+            /* In a bar neighbours are numbered in this order: z-, y-, x-, itself, x+, y+, z+. */
             for (int side = -dim; side <= dim; side++) {
                 if (side == 0) {
                     pr->matrix.col[entry++] = (int32_t)n;
@@ -224,6 +252,7 @@ UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, 
             }
             for (int64_t e = pr->matrix.row[n]; e < entry; e++)
                 if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
+            if (rim) sort_row(&pr->matrix, pr->matrix.row[n], entry);
             pr->rhs[n] = -g->h * cell_outflow(in, g, c, dim) +
                          g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
             pr->x[n] = pr->p[c] * in->kick / in->density;
@@ -242,24 +271,24 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 
 /* Counts become first places, after those of the ranks before this one; returns the place after the
  * last of all ranks. own: what this rank has of them. */
-static int64_t accumulate(const un_pressure *pr, int64_t *counts, un_part rows, un_part *own)
+static int64_t accumulate(const un_pressure *pr, int64_t *counts, un_part steps, un_part *own)
 {
     int64_t total = 0, first = 0;
-    for (int64_t i = rows.begin; i < rows.end; i++) total += counts[i];
+    for (int64_t i = steps.begin; i < steps.end; i++) total += counts[i];
     own->end = total;
-    if (pr->grid->slabs) {
+    if (pr->grid->bars) {
         un_range range = un_ranks_range(pr->ctx, total);
         first = range.begin;
         total = range.total;
         own->end = range.end;
     }
     own->begin = first;
-    for (int64_t i = rows.begin; i < rows.end; i++) {
+    for (int64_t i = steps.begin; i < steps.end; i++) {
         int64_t count = counts[i];
         counts[i] = first;
         first += count;
     }
-    counts[rows.end] = first;
+    counts[steps.end] = first;
     return total;
 }
 
@@ -268,21 +297,23 @@ static un_status find_halo(un_pressure *pr)
 {
     un_ids rows = {0};
     un_status status = UN_OK;
-    un_part own = un_grid_own_cells(pr->grid, 0), wide = un_grid_own_cells(pr->grid, 1);
-    pr->near = pr->own;
-    if (!pr->grid->slabs) return UN_OK;
-    for (int64_t c = wide.begin; c < wide.end; c++) {
-        if ((c >= own.begin && c < own.end) || pr->index[c] < 0) continue;
-        pr->place[pr->index[c]] = (int32_t)c;
-        if (c < own.begin) pr->near.begin--;
-        if (c >= own.end) pr->near.end++;
-        UN_TRY_DONE(un_ids_add(pr->ctx, &rows, pr->index[c]));
-    }
+    un_runs wide = un_grid_own_cells(pr->grid, 1);
+    if (!pr->grid->bars) return UN_OK;
+    pr->near.count = 0;
+    for (un_part run; un_runs_next(&wide, &run);)
+        for (int64_t c = run.begin; c < run.end; c++) {
+            int32_t r = pr->index[c];
+            if (r < 0 || (r >= pr->own.begin && r < pr->own.end)) continue;
+            pr->place[r] = (int32_t)c;
+            UN_TRY_DONE(un_ids_add(pr->ctx, &pr->near, r));
+            UN_TRY_DONE(un_ids_add(pr->ctx, &rows, r));
+        }
     for (int32_t e = 0; un_coupling_any(pr) && e < pr->coupling.first[pr->coupling.columns.count];
          e++) {
         int32_t r = pr->coupling.row[e];
         if (r < pr->own.begin || r >= pr->own.end) UN_TRY_DONE(un_ids_add(pr->ctx, &rows, r));
     }
+    un_ids_sort(&pr->near);
     un_ids_sort(&rows);
     status = un_pressure_know_rows(pr, rows.id, rows.count);
 done:
@@ -294,12 +325,12 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
 {
     un_context *ctx = pr->ctx;
     const un_grid *g = pr->grid;
-    int64_t rows = (int64_t)g->n[1] * g->n[2];
-    un_part own = un_grid_own_rows(g, 0), cells = un_grid_own_cells(g, 0), own_entries;
+    int64_t steps = un_curve_steps(&pr->curve);
+    un_part own = un_grid_own_steps(g, &pr->curve), own_entries;
     assemble_args s = {.pr = pr, .in = in};
     un_status status = UN_OK;
-    UN_ALLOC_DONE(ctx, s.row_count, rows + 1);
-    UN_ALLOC_DONE(ctx, s.entry_count, rows + 1);
+    UN_ALLOC_DONE(ctx, s.row_count, steps + 1);
+    UN_ALLOC_DONE(ctx, s.entry_count, steps + 1);
     un_parallel_part(ctx, own, 64, count_rows, &s);
     size_t n = (size_t)accumulate(pr, s.row_count, own, &pr->own);
     UN_TRY_DONE(un_pressure_need_rows(pr, (int32_t)n));
@@ -323,7 +354,8 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     un_parallel_part(ctx, own, 64, fill_rows, &s);
     for (int32_t i = 0; in->inflow && i < in->inflow->count; i++) {
         int32_t c = in->inflow->cell[i];
-        int32_t unknown = c >= cells.begin && c < cells.end ? pr->index[c] : -1;
+        int32_t row = c / g->n[0];
+        int32_t unknown = un_grid_owns(g, row % g->n[1], row / g->n[1]) ? pr->index[c] : -1;
         double rate = in->inflow->volume[i] / (g->volume * in->dt);
         if (unknown >= 0) pr->rhs[unknown] += g->h * g->h * rate;
     }
@@ -403,11 +435,12 @@ static bool limit_cell(const void *arg, int32_t row, double *least, double *slac
     return open < 1 - WALL_SHARE;
 }
 
-/* Farther than a layer from this rank's own, numbers of rows are those of earlier steps. Only faces
- * of others lie between. */
+/* Farther than a row from this rank's own, numbers are those of earlier steps. Only faces of others
+ * lie between. */
 static bool knows_row(const un_pressure *pr, int32_t row)
 {
-    return row >= pr->near.begin && row < pr->near.end;
+    if (row >= pr->own.begin && row < pr->own.end) return true;
+    return row >= 0 && un_ids_find(&pr->near, row) >= 0;
 }
 
 /* The closed faces of cells that have let go. */
@@ -464,6 +497,17 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
     return max;
 }
 
+typedef struct own_args {
+    assemble_args *all;
+    int64_t first;
+} own_args;
+
+static double divergence_own(void *arg, int64_t begin, int64_t end)
+{
+    const own_args *a = arg;
+    return divergence_rows(a->all, a->first + begin, a->first + end);
+}
+
 /* ---- bodies ---- */
 
 /* What a body's motion adds to the outflow of cell (i, j, k), as the right-hand side has it. */
@@ -495,6 +539,7 @@ static bool push_of_cell(const un_projection *in, int32_t body, int32_t i, int32
     return any;
 }
 
+/* Bar by bar, as unknowns are numbered. */
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
     const assemble_args *s = arg;
@@ -502,18 +547,21 @@ static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*p
     int32_t lo[3], n[3], count = 0;
     un_walls_cells_around(s->in->walls, body, lo, n);
     for (int d = 0; d < g->dim; d++) lo[d]--, n[d]++; /* both cells of the first faces */
-    for (int32_t k = lo[2]; k < lo[2] + n[2]; k++)
-        for (int32_t j = lo[1]; j < lo[1] + n[1]; j++)
-            for (int32_t i = lo[0]; i < lo[0] + n[0]; i++) {
-                int32_t r = s->pr->index[un_grid_cell(g, i, j, k)];
-                double own[6];
-                if (r < 0 || !push_of_cell(s->in, body, i, j, k, own)) continue;
-                if (row) {
-                    row[count] = r;
-                    memcpy(push[count], own, sizeof own);
-                }
-                count++;
+    for (int64_t step = 0; step < un_curve_steps(&s->pr->curve); step++) {
+        int32_t j, k;
+        if (!un_curve_row(&s->pr->curve, step, &j, &k)) continue;
+        if (j < lo[1] || j >= lo[1] + n[1] || k < lo[2] || k >= lo[2] + n[2]) continue;
+        for (int32_t i = lo[0]; i < lo[0] + n[0]; i++) {
+            int32_t r = s->pr->index[un_grid_cell(g, i, j, k)];
+            double own[6];
+            if (r < 0 || !push_of_cell(s->in, body, i, j, k, own)) continue;
+            if (row) {
+                row[count] = r;
+                memcpy(push[count], own, sizeof own);
             }
+            count++;
+        }
+    }
     return count;
 }
 
@@ -521,9 +569,8 @@ static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*p
 static un_status know_places(un_pressure *pr)
 {
     const un_grid *g = pr->grid;
-    if (!g->slabs) return UN_OK;
-    UN_TRY(
-        un_grid_share(g, &(un_layered){pr->index, sizeof *pr->index}, 1, un_grid_layer_count(g)));
+    if (!g->bars) return UN_OK;
+    UN_TRY(un_grid_share(g, &(un_layered){pr->index, sizeof *pr->index}, 1, UN_ALL_ROWS));
     for (int64_t c = 0; c < g->cell_count; c++)
         if (pr->index[c] >= 0) pr->place[pr->index[c]] = (int32_t)c;
     return UN_OK;
@@ -559,8 +606,10 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     UN_TRY(assemble(pr, in));
     if (in->bodies) UN_TRY(couple(pr, in));
     report->cell_count = pr->matrix.n;
-    un_sites sites = {
-        .kind = UN_SITES_GRID, .size = {g->n[0], g->n[1], g->n[2]}, .site = pr->place};
+    un_sites sites = {.kind = UN_SITES_GRID,
+                      .size = {g->n[0], g->n[1], g->n[2]},
+                      .site = pr->place,
+                      .curve = &pr->curve};
     assemble_args s = {.pr = pr, .in = in};
     un_release release = {&s, limit_cell, in->surface || in->before ? INFINITY : 0,
                           in->before ? in->before : pr->p, in->let_go > 0};
@@ -570,18 +619,20 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
         un_coupling_push(pr, in->bodies);
         un_walls_find_velocities(in->walls);
     }
-    un_parallel_part(ctx, un_grid_own_rows(g, 0), 64, update_faces, &s);
-    if (pr->free_count > 0) { /* cells below this rank's own have faces of it */
+    un_parallel_runs(ctx, un_grid_own_rows(g, 0), 64, update_faces, &s);
+    if (pr->free_count > 0) { /* cells beside this rank's own have faces of it */
         UN_TRY(share_faces(in, g));
-        un_parallel_part(ctx, (un_part){pr->near.begin, pr->own.end}, un_block_grain(pr->matrix.n),
-                         release_faces, &s);
+        un_parallel_part(ctx, pr->own, un_block_grain(pr->matrix.n), release_faces, &s);
+        for (int64_t r = 0; g->bars && r < pr->near.count; r++)
+            release_faces(&s, pr->near.id[r], pr->near.id[r] + 1);
     }
-    un_parallel_part(ctx, un_grid_own_cells(g, 0), un_block_grain(g->cell_count), store_pressure,
+    un_parallel_runs(ctx, un_grid_own_cells(g, 0), un_block_grain(g->cell_count), store_pressure,
                      &s);
     UN_TRY(share_faces(in, g));
     if (pr->matrix.n == 0) return UN_OK;
-    report->max_divergence = g->slabs ? un_slabs_max(g->slabs, pr->own, divergence_rows, &s)
-                                      : un_parallel_max(ctx, pr->matrix.n, divergence_rows, &s);
+    own_args own = {&s, pr->own.begin};
+    double largest = un_parallel_max(ctx, pr->own.end - pr->own.begin, divergence_own, &own);
+    report->max_divergence = g->bars ? un_ranks_max(ctx, largest) : largest;
     return UN_OK;
 }
 
@@ -624,12 +675,7 @@ void un_pressure_impulse(const un_pressure *pr, const un_projection *in, double 
 {
     impulse_args a = {{.pr = (un_pressure *)(uintptr_t)pr, .in = in}, before};
     double sums[6];
-    int64_t rows = (int64_t)pr->grid->n[1] * pr->grid->n[2];
-    un_part own = un_grid_own_rows(pr->grid, 0);
-    if (pr->grid->slabs)
-        un_ranks_sums(pr->ctx, (un_range){own.begin, own.end, rows}, 6, impulse_rows, &a, sums);
-    else
-        un_parallel_sums(pr->ctx, rows, 6, impulse_rows, &a, sums);
+    un_grid_sums(pr->ctx, pr->grid, 1, 6, impulse_rows, &a, sums);
     out->momentum = un_v3(sums[0], sums[1], sums[2]);
     out->mass = un_v3(sums[3], sums[4], sums[5]);
 }

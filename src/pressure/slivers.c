@@ -91,15 +91,15 @@ void un_pressure_find_changed(un_context *ctx, uint8_t *const changed[3], uint8_
                               const un_walls *walls)
 {
     grid_args a = {.known = known, .walls = walls, .changed = changed};
-    un_parallel_part(ctx, un_grid_own_rows(walls->grid, 0), 64, find_changed, &a);
+    un_parallel_runs(ctx, un_grid_own_rows(walls->grid, 0), 64, find_changed, &a);
 }
 
 void un_pressure_calm_grid(un_context *ctx, double *const u[3], uint8_t *const known[3],
                            const un_walls *walls)
 {
     grid_args a = {.u = u, .known = known, .walls = walls};
-    un_part rows = un_grid_own_rows(walls->grid, 0);
-    if (walls->bodies->count > 0) un_parallel_part(ctx, rows, 64, calm_grid, &a);
+    un_runs rows = un_grid_own_rows(walls->grid, 0);
+    if (walls->bodies->count > 0) un_parallel_runs(ctx, rows, 64, calm_grid, &a);
 }
 
 /* ---- leaves ---- */

@@ -11,6 +11,7 @@ un_status un_pressure_create(un_context *ctx, const un_grid *grid, un_pressure *
     un_status status = un_solver_create(ctx, &pr->solver);
     if (status == UN_OK && grid) {
         status = un_pressure_need_places(pr, grid->cell_count);
+        if (status == UN_OK) status = un_curve_init(&pr->curve, ctx, grid->n[1], grid->n[2]);
         pr->p = un_alloc_zero(ctx, (size_t)grid->cell_count, sizeof *pr->p);
         if (!pr->p) status = UN_ERROR_MEMORY;
     }
@@ -27,6 +28,8 @@ void un_pressure_destroy(un_pressure *pr)
     if (!pr) return;
     un_solver_destroy(pr->solver);
     un_halo_destroy(pr->beside);
+    un_curve_free(pr->ctx, &pr->curve);
+    un_free(pr->ctx, pr->near.id);
     un_coupling_free(pr->ctx, &pr->coupling);
     void *blocks[] = {pr->p,   pr->index, pr->place, pr->matrix.row, pr->matrix.col, pr->matrix.val,
                       pr->rhs, pr->x,     pr->free,  pr->set_val,    pr->set_rhs};

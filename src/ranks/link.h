@@ -29,8 +29,10 @@ static inline void un_link_count(const un_context *ctx)
     if (ranks) ranks->sent.calls++;
 }
 
-/* A field's layers to the ranks that have them by slabs->next (layers.c). */
-un_status un_slabs_move(un_slabs *slabs, const un_layered *field);
+/* Fields' rows to the ranks that have them by bars->next (bars_share.c). */
+un_status un_bars_move(un_bars *bars, const un_layered *fields, int32_t count);
+/* What goes to whom is no longer as it was. */
+void un_bars_forget_ways(un_bars *bars);
 
 extern const bool un_link_available;
 

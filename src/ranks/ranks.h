@@ -186,48 +186,130 @@ void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t s
 /* Bytes that this rank has sent to others through halos. */
 size_t un_halo_sent(const un_context *ctx);
 
-/* Layers of cells, shared out in slabs (slabs.c, layers.c). */
-typedef struct un_slabs {
+/* ---- the rows of a grid, in bars (curve.c, bars.c, bars_share.c, runs.c) ---- */
+
+/* Rows of cells lie along x and are numbered j + n_y k. A bar is 8 by 8 of them, in 2D 8; at the
+ * upper ends of the grid it may be fewer. Bars are numbered as rows are, and follow one another
+ * along a curve. */
+#define UN_BAR 8
+typedef struct un_curve {
+    int32_t rows[2], bars[2]; /* along y, along z */
+    int32_t count, shift;     /* of bars; log2 of the rows in one */
+    int32_t *place, *bar;     /* by bar: its place along the curve; by place: the bar */
+} un_curve;
+un_status un_curve_init(un_curve *curve, un_context *ctx, int32_t rows_y, int32_t rows_z);
+void un_curve_free(un_context *ctx, un_curve *curve);
+static inline int32_t un_bar_of(const un_curve *c, int32_t j, int32_t k)
+{
+    return j / UN_BAR + c->bars[0] * (k / UN_BAR);
+}
+/* Steps go through all rows, bar by bar along the curve. Bars with fewer rows have steps without a
+ * row. */
+static inline int64_t un_curve_steps(const un_curve *c)
+{
+    return (int64_t)c->count << c->shift;
+}
+static inline int64_t un_curve_step(const un_curve *c, int32_t j, int32_t k)
+{
+    return ((int64_t)c->place[un_bar_of(c, j, k)] << c->shift) + j % UN_BAR + UN_BAR * (k % UN_BAR);
+}
+/* The row of a step; false: there is none. */
+static inline bool un_curve_row(const un_curve *c, int64_t step, int32_t *j, int32_t *k)
+{
+    int32_t bar = c->bar[step >> c->shift], in = (int32_t)(step & ((1 << c->shift) - 1));
+    *j = bar % c->bars[0] * UN_BAR + in % UN_BAR;
+    *k = bar / c->bars[0] * UN_BAR + in / UN_BAR;
+    return *j < c->rows[0] && *k < c->rows[1];
+}
+
+/* Parts of the curve for so many ranks, of about the same work: first[r] is the place where that of
+ * rank r begins, with one more at the end. work: by bar. */
+un_status un_curve_cut(const un_curve *curve, un_context *ctx, const double *work, int32_t ranks,
+                       int32_t *first);
+
+/* Bars shared out: each rank has a stretch of the curve. */
+typedef struct un_bars_way un_bars_way;
+#define UN_BARS_FAR 255
+#define UN_BARS_WAYS 16
+typedef struct un_bars {
     un_context *ctx;
-    int32_t layer_count;
-    int64_t layer_cells; /* they follow one another in arrays */
-    int32_t unit;        /* layers that are not divided */
-    int32_t *first;      /* by rank: its first layer; one more at the end */
-    int32_t *next;       /* the same, while they are cut again */
+    un_curve curve;
+    int32_t row_cells;
+    int32_t *first; /* by rank: the place of its first bar; one more at the end */
+    int32_t *next;  /* the same, while they are cut again */
+    int32_t *owner; /* by bar: its rank */
+    uint8_t *far;   /* by row: rows to the nearest own one, the larger of those along y and
+                     * z; UN_BARS_FAR: as many or more */
+    int32_t low[2],
+        high[2]; /* own rows lie in this box along y and z; low = high: there are none */
+    un_bars_way *way[UN_BARS_WAYS]; /* by width of a halo: what goes to whom */
+    uint8_t *stamp;
     size_t *out_bytes, *in_bytes;
     un_mail *out_mail, *in_mail; /* room for one to or from each rank */
-    char *out, *in;
-    size_t out_room, in_room;
+    char *out, *in, *packed;
+    size_t out_room, in_room, packed_room;
     size_t bytes; /* sent to others so far */
-} un_slabs;
-/* work: of every `unit` layers, which are not divided; the last may be fewer. Ranks may get none.
- */
-un_status un_slabs_create(un_context *ctx, int32_t layer_count, int64_t layer_cells, int32_t unit,
-                          const double *work, un_slabs **slabs);
-void un_slabs_destroy(un_slabs *slabs); /* NULL is fine */
-/* Cuts them again, if the largest slab's work becomes less by the share `least` at least. All ranks
- * have the same work. Fields follow the layers to their new ranks; farther than a unit from a
- * rank's slab, they are zero afterwards. */
-un_status un_slabs_recut(un_slabs *slabs, const double *work, double least,
-                         const un_layered *fields, int32_t count, bool *changed);
-/* Gives back the pages of a field's layers farther than `wide` from this rank's: what they held is
+} un_bars;
+/* work: by bar. Bars are not divided; ranks may get none. */
+un_status un_bars_create(un_context *ctx, int32_t rows_y, int32_t rows_z, int32_t row_cells,
+                         const double *work, un_bars **bars);
+void un_bars_destroy(un_bars *bars); /* NULL is fine */
+/* Cuts them again, if the largest part's work becomes less by the share `least` at least. All ranks
+ * have the same work. Fields follow the rows to their new ranks; farther than a bar from a rank's
+ * own rows, they are zero afterwards. */
+un_status un_bars_recut(un_bars *bars, const double *work, double least, const un_layered *fields,
+                        int32_t count, bool *changed);
+/* After `first` has been set. */
+void un_bars_settle(un_bars *bars);
+/* Gives back the pages of a field's rows farther than `wide` from this rank's: what they held is
  * lost. */
-void un_slabs_forget(const un_slabs *slabs, const un_layered *field, int32_t wide);
-/* The layers of a rank, and `wide` more on either side; a rank without layers wants none. */
-un_part un_slabs_part_of(const un_slabs *slabs, int32_t rank, int32_t wide);
-un_part un_slabs_part(const un_slabs *slabs, int32_t wide); /* this rank's */
-int32_t un_slabs_owner(const un_slabs *slabs, int32_t layer);
-/* The largest value in the parts of all ranks. */
-double un_slabs_max(const un_slabs *slabs, un_part part, un_parallel_value *value, void *arg);
-/* Copies of `width` layers on either side, from their ranks; of as many as there are: all layers,
- * to ranks without layers too. */
-un_status un_slabs_share(un_slabs *slabs, const un_layered *fields, int32_t count, int32_t width);
+void un_bars_forget(const un_bars *bars, const un_layered *field, int32_t wide);
+static inline bool un_bars_owns(const un_bars *b, int32_t bar)
+{
+    return b->owner[bar] == un_rank(b->ctx);
+}
+/* Copies of the rows within `width` of own ones, along y, z and both, from their ranks; of as many
+ * as there are: all rows, to ranks without rows too. */
+un_status un_bars_share(un_bars *bars, const un_layered *fields, int32_t count, int32_t width);
 /* The same for elements that have just got a mark. Fields come in groups of `group`, the first of
  * which holds the marks, a byte each; what has another mark stays as it is. */
-un_status un_slabs_share_marked(un_slabs *slabs, const un_layered *fields, int32_t count,
-                                int32_t group, uint8_t mark, int32_t width);
-/* All layers to rank 0. */
-un_status un_slabs_collect(un_slabs *slabs, const un_layered *fields, int32_t count);
+un_status un_bars_share_marked(un_bars *bars, const un_layered *fields, int32_t count,
+                               int32_t group, uint8_t mark, int32_t width);
+/* All rows to rank 0. */
+un_status un_bars_collect(un_bars *bars, const un_layered *fields, int32_t count);
+/* To each rank the elements that it wants. A rank that gets no memory for it fails alone. */
+un_status un_bars_windows(un_bars *bars, const void *array, size_t size, un_part wanted, void *out);
+
+/* Elements that a rank computes, in runs that follow one another in arrays, ascending:
+ *
+ *     for (un_part run; un_runs_next(&runs, &run);) ...
+ *
+ * Where one process has all, one run. */
+typedef struct un_runs {
+    const un_bars *bars; /* NULL: all */
+    int64_t total;
+    int64_t each; /* elements of a row */
+    int32_t wide, low[2], high[2];
+    int64_t at;
+} un_runs;
+/* Own rows and those within `wide` of them, below UN_BARS_FAR; each: elements of a row. */
+un_runs un_bars_runs(const un_bars *bars, int64_t each, int32_t wide);
+bool un_runs_next(un_runs *runs, un_part *run);
+int64_t un_runs_count(un_runs runs); /* of elements */
+/* As un_parallel_for. */
+void un_parallel_runs(un_context *ctx, un_runs runs, int64_t grain, un_parallel_body *body,
+                      void *arg);
+/* The largest value that is not negative, of all ranks. */
+double un_runs_max(un_context *ctx, un_runs runs, un_parallel_value *value, void *arg);
+/* Elements of arrays of full length; to and from one that has them alone, in their order. */
+void un_runs_copy(void *to, const void *from, size_t size, un_runs runs);
+void un_runs_pack(void *to, const void *from, size_t size, un_runs runs);
+void un_runs_unpack(void *to, const void *from, size_t size, un_runs runs);
+/* Sums over all rows, or over `each` elements of each, by bars: the bits are the same for any
+ * number of ranks and threads. values adds its elements to the sums one by one, in order. bars
+ * NULL: one process has all. */
+void un_bars_sums(un_context *ctx, const un_bars *bars, const int32_t rows[2], int64_t each,
+                  int32_t width, un_parallel_values *values, void *arg, double *sums);
 
 /* ---- exchange (exchange.c) ---- */
 

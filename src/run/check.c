@@ -239,19 +239,55 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
 #define RANK_BYTES 20e6
 #define RANK_CELL_BYTES 8.0
 #define RANK_SOLIDS_BYTES 24.0
-/* Layers of copies on either side. */
+/* Rows of copies beside own ones. */
 #define RANK_HALO 1.125
 /* Processor time of two processes over that of two threads. */
 #define RANK_TIME 1.07
 #define ADAPTIVE_TIME 1.34
 
-/* In layers, as if the liquid were spread evenly: blocks of layers, the last of which may be thin,
- * are shared out such that the thickest slab is as thin as possible. */
-static double thickest_slab(int32_t layers, int32_t units, int32_t ranks)
+/* Rows of cells that a bar's rank has copies of at its sides: of each side that is another's. */
+static double rows_beside(const un_curve *c, const int32_t *first, int32_t ranks, int32_t place)
 {
-    int32_t rest = layers - (units - 1) * UN_BLOCK, most = rest;
-    while ((ranks - 1) * (most / UN_BLOCK) + (most - rest) / UN_BLOCK + 1 < units) most++;
-    return most;
+    int32_t y = c->bar[place] % c->bars[0], z = c->bar[place] / c->bars[0], rank = 0;
+    double rows = 0;
+    while (rank < ranks - 1 && place >= first[rank + 1]) rank++;
+    for (int side = 0; side < 4; side++) {
+        int32_t to[2] = {y + (side == 1) - (side == 0), z + (side == 3) - (side == 2)};
+        if (to[0] < 0 || to[1] < 0 || to[0] >= c->bars[0] || to[1] >= c->bars[1]) continue;
+        int32_t other = c->place[to[0] + c->bars[0] * to[1]];
+        bool own = other >= first[rank] && other < first[rank + 1];
+        if (!own) rows += RANK_HALO * (c->shift == 3 ? 1 : UN_BAR);
+    }
+    return rows;
+}
+
+/* The share of the rows, with copies, of the process that has most of them, as if the liquid were
+ * spread evenly. *busy: processes that have any. */
+static un_status largest_part(un_context *ctx, const un_check *check, int32_t dim, int32_t ranks,
+                              int32_t *busy, double *part)
+{
+    int32_t n[2] = {check->cells[1] + 2, dim == 2 ? 1 : check->cells[2] + 2}, *first = NULL;
+    double *work = NULL;
+    un_curve c;
+    un_status status = un_curve_init(&c, ctx, n[0], n[1]);
+    *busy = ranks < c.count ? ranks : c.count;
+    *part = 0;
+    if (status == UN_OK) first = un_alloc(ctx, (size_t)*busy + 1, sizeof *first);
+    if (status == UN_OK) work = un_alloc_zero(ctx, (size_t)c.count, sizeof *work);
+    if (status == UN_OK && (!first || !work)) status = UN_ERROR_MEMORY;
+    for (int32_t row = 0; status == UN_OK && row < n[0] * n[1]; row++)
+        work[un_bar_of(&c, row % n[0], row / n[0])] += 1;
+    if (status == UN_OK) status = un_curve_cut(&c, ctx, work, *busy, first);
+    for (int32_t r = 0; status == UN_OK && r < *busy; r++) {
+        double rows = 0;
+        for (int32_t at = first[r]; at < first[r + 1]; at++)
+            rows += work[c.bar[at]] + rows_beside(&c, first, *busy, at);
+        *part = fmax(*part, fmin(rows / ((double)n[0] * n[1]), 1));
+    }
+    un_free(ctx, first);
+    un_free(ctx, work);
+    un_curve_free(ctx, &c);
+    return status;
 }
 
 static bool knows_solids(const un_scene_def *def)
@@ -276,12 +312,8 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
             check->seconds_per_frame * (ranks > 1 ? ADAPTIVE_TIME / ranks : 1);
         return UN_OK;
     }
-    int32_t dim = scene->def.domain.dim, layers = check->cells[dim - 1] + 2;
-    int32_t units = (layers + UN_BLOCK - 1) / UN_BLOCK;
-    share->busy = ranks < units ? ranks : units;
-    double most = thickest_slab(layers, units, share->busy);
-    double sides = share->busy == 1 ? 0 : share->busy == 2 ? 1 : 2;
-    double part = fmin((most + sides * RANK_HALO) / layers, 1);
+    double part;
+    UN_TRY(largest_part(ctx, check, scene->def.domain.dim, ranks, &share->busy, &part));
     share->bytes = check->bytes;
     share->seconds_per_frame = check->seconds_per_frame;
     if (ranks == 1) return UN_OK;

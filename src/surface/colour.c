@@ -76,11 +76,10 @@ typedef struct normalizer_args {
     int32_t *cut;       /* at cells: number among those that a wall cuts, -1 */
     float (*share)[27]; /* of these: the integral over its open part of the kernel of each cell
                          * around it */
-    int64_t first_row;
 } normalizer_args;
 
-/* Of several ranks, each finds the normalizer for its layers and this many more on either side. */
-#define NORMALIZED_LAYERS 7
+/* Of several ranks, each finds the normalizer for its rows and this many more on all sides. */
+#define NORMALIZED_ROWS 7
 
 static bool is_cut(const un_walls *walls, int64_t c)
 {
@@ -90,9 +89,10 @@ static bool is_cut(const un_walls *walls, int64_t c)
 static int64_t number_cut(normalizer_args *a)
 {
     int64_t count = 0;
-    un_part cells = un_grid_own_cells(a->grid, NORMALIZED_LAYERS + 1);
-    for (int64_t c = cells.begin; c < cells.end; c++)
-        a->cut[c] = is_cut(a->walls, c) ? (int32_t)count++ : -1;
+    un_runs cells = un_grid_own_cells(a->grid, NORMALIZED_ROWS + 1);
+    for (un_part run; un_runs_next(&cells, &run);)
+        for (int64_t c = run.begin; c < run.end; c++)
+            a->cut[c] = is_cut(a->walls, c) ? (int32_t)count++ : -1;
     return count;
 }
 
@@ -174,7 +174,7 @@ static void share_rows(void *arg, int64_t begin, int64_t end)
 {
     const normalizer_args *a = arg;
     const un_grid *g = a->grid;
-    for (int64_t row = a->first_row + begin; row < a->first_row + end; row++) {
+    for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++)
             if (a->cut[un_grid_cell(g, i, j, k)] >= 0) share_out(a, i, j, k);
@@ -186,7 +186,7 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     const normalizer_args *a = arg;
     const un_grid *g = a->grid;
     const un_walls *walls = a->walls;
-    for (int64_t row = a->first_row + begin; row < a->first_row + end; row++) {
+    for (int64_t row = begin; row < end; row++) {
         int32_t j = (int32_t)(row % g->n[1]), k = (int32_t)(row / g->n[1]);
         for (int32_t i = 0; i < g->n[0]; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
@@ -210,17 +210,13 @@ un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid
                                const un_walls *walls)
 {
     normalizer_args a = {.out = normalizer, .grid = grid, .walls = walls};
-    un_part rows = un_grid_own_rows(grid, NORMALIZED_LAYERS);
-    un_part wider = un_grid_own_rows(grid, NORMALIZED_LAYERS + 1);
     un_status status = UN_OK;
     if (un_walls_cut(walls)) {
-        a.first_row = wider.begin;
         UN_ALLOC_DONE(ctx, a.cut, grid->cell_count);
         UN_ALLOC_DONE(ctx, a.share, number_cut(&a) + 1);
-        un_parallel_for(ctx, wider.end - wider.begin, 64, share_rows, &a);
+        un_parallel_runs(ctx, un_grid_own_rows(grid, NORMALIZED_ROWS + 1), 64, share_rows, &a);
     }
-    a.first_row = rows.begin;
-    un_parallel_for(ctx, rows.end - rows.begin, 64, normalize_rows, &a);
+    un_parallel_runs(ctx, un_grid_own_rows(grid, NORMALIZED_ROWS), 64, normalize_rows, &a);
 done:
     un_free(ctx, a.cut);
     un_free(ctx, a.share);
@@ -570,17 +566,17 @@ static void extend_rows(void *arg, int64_t begin, int64_t end)
 /* Next to thin walls phi is extended layer by layer, within a side. */
 static un_status extend(un_context *ctx, colour_args *a)
 {
-    un_part rows = un_grid_own_rows(a->grid, 0);
+    un_runs rows = un_grid_own_rows(a->grid, 0);
     un_layered fields[] = {{a->phi, sizeof *a->phi}, {a->known, 1}};
     a->pass = CLOSED;
     for (uint8_t pass = 1; a->known && pass <= CLOSED; pass++) {
         a->pass = pass;
         UN_TRY(un_grid_share(a->grid, fields, 2, 1));
-        un_parallel_part(ctx, rows, 64, extend_rows, a);
+        un_parallel_runs(ctx, rows, 64, extend_rows, a);
     }
     if (a->known) return UN_OK;
     UN_TRY(un_grid_share(a->grid, fields, 1, 1));
-    un_parallel_part(ctx, rows, 64, extend_rows, a);
+    un_parallel_runs(ctx, rows, 64, extend_rows, a);
     return UN_OK;
 }
 
@@ -607,16 +603,16 @@ un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const 
                      .walls = walls,
                      .normalizer = normalizer};
     int64_t grain = un_block_grain(grid->cell_count);
-    un_part cells = un_grid_own_cells(grid, 0);
+    un_runs cells = un_grid_own_cells(grid, 0);
     if (walls->parted) UN_ALLOC(ctx, a.known, grid->cell_count);
-    un_parallel_part(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
+    un_parallel_runs(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
-    un_parallel_part(ctx, cells, grain, invert, &a);
+    un_parallel_runs(ctx, cells, grain, invert, &a);
     un_status status =
         un_grid_share(grid, &(un_layered){colour, sizeof *colour}, 1, 2); /* slopes ask for two */
     if (status == UN_OK && un_walls_cut(walls))
-        un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, move_to_centres, &a);
-    if (a.known) un_parallel_part(ctx, cells, grain, begin_known, &a);
+        un_parallel_runs(ctx, un_grid_own_rows(grid, 0), 64, move_to_centres, &a);
+    if (a.known) un_parallel_runs(ctx, cells, grain, begin_known, &a);
     if (status == UN_OK) status = extend(ctx, &a);
     if (status == UN_OK)
         status = un_grid_share(grid, &(un_layered){phi, sizeof *phi}, 1, UN_PHI_REACH);
@@ -675,12 +671,7 @@ double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls, const uint8_t *thick)
 {
     volume_args a = {phi, grid, walls, thick};
-    int64_t rows = (int64_t)grid->n[1] * grid->n[2];
-    un_part own = un_grid_own_rows(grid, 0);
     double cells;
-    if (grid->slabs)
-        un_ranks_sums(ctx, (un_range){own.begin, own.end, rows}, 1, volume_rows, &a, &cells);
-    else
-        un_parallel_sums(ctx, rows, 1, volume_rows, &a, &cells);
+    un_grid_sums(ctx, grid, 1, 1, volume_rows, &a, &cells);
     return grid->dim == 2 ? cells * grid->volume : cells * grid->h * grid->h * grid->h;
 }

@@ -94,12 +94,12 @@ un_status un_surface_thick_grid(un_context *ctx, un_arena *arena, uint8_t **thic
     if (!first || !second) return UN_ERROR_MEMORY;
     grid_args a = {first, second, phi, grid, walls, 1.49 * grid->h};
     /* of several ranks, also where this one has copies of particles */
-    un_parallel_part(ctx, un_grid_own_rows(grid, 4), 64, find_core, &a);
+    un_parallel_runs(ctx, un_grid_own_rows(grid, 4), 64, find_core, &a);
     for (int layer = 0; layer < 2; layer++) {
         const uint8_t *last = a.thick;
         a.thick = layer == 0 ? second : first;
         a.from = last;
-        un_parallel_part(ctx, un_grid_own_rows(grid, 3 - layer), 64, widen, &a);
+        un_parallel_runs(ctx, un_grid_own_rows(grid, 3 - layer), 64, widen, &a);
     }
     *thick = a.thick;
     return UN_OK;

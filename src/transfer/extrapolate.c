@@ -82,14 +82,14 @@ static un_status share(double *const u[3], double *const w[3], uint8_t *const kn
 {
     un_layered fields[9];
     int32_t count = 0, group = w ? 3 : 2;
-    if (!grid->slabs) return UN_OK;
+    if (!grid->bars) return UN_OK;
     for (int axis = 0; axis < grid->dim; axis++) {
         fields[count++] = (un_layered){known[axis], 1};
         fields[count++] = (un_layered){u[axis], sizeof *u[axis]};
         if (w) fields[count++] = (un_layered){w[axis], sizeof *w[axis]};
     }
-    if (layer == 0) return un_slabs_share(grid->slabs, fields, count, 1);
-    return un_slabs_share_marked(grid->slabs, fields, count, group, (uint8_t)(layer + 1), 1);
+    if (layer == 0) return un_bars_share(grid->bars, fields, count, 1);
+    return un_bars_share_marked(grid->bars, fields, count, group, (uint8_t)(layer + 1), 1);
 }
 
 un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *const u[3],
@@ -98,14 +98,14 @@ un_status un_transfer_extrapolate(un_context *ctx, un_arena *arena, double *cons
 {
     uint8_t *fresh = un_arena_alloc(arena, (size_t)grid->cell_count, 1);
     if (!fresh) return UN_ERROR_MEMORY;
-    un_part rows = un_grid_own_rows(grid, 0), cells = un_grid_own_cells(grid, 0);
+    un_runs rows = un_grid_own_rows(grid, 0), cells = un_grid_own_cells(grid, 0);
     for (int32_t layer = 0; layer < layers; layer++) {
         UN_TRY(share(u, w, known, grid, layer));
         for (int axis = 0; axis < grid->dim; axis++) {
             extrapolate_args a = {u[axis], w ? w[axis] : NULL,  known[axis], fresh,
                                   grid,    (uint8_t)(layer + 2)};
-            un_parallel_part(ctx, rows, 64, find, &a);
-            un_parallel_part(ctx, cells, un_block_grain(grid->cell_count), adopt, &a);
+            un_parallel_runs(ctx, rows, 64, find, &a);
+            un_parallel_runs(ctx, cells, un_block_grain(grid->cell_count), adopt, &a);
         }
     }
     return UN_OK;

@@ -130,17 +130,16 @@ un_status un_transfer_move_to_faces(un_context *ctx, un_arena *arena, double *co
         a.centre[d] = un_arena_alloc(arena, cells, sizeof(double));
         if (!a.centre[d]) return UN_ERROR_MEMORY;
     }
-    un_part own = un_grid_own_cells(grid, 0);
-    size_t own_bytes = (size_t)(own.end - own.begin) * sizeof *a.moved;
+    un_runs own = un_grid_own_cells(grid, 0);
     for (a.axis = 0; a.axis < grid->dim; a.axis++) {
-        un_parallel_part(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
+        un_parallel_runs(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
         un_bins_scatter(bins, scatter, &a);
-        un_parallel_part(ctx, own, grain, divide, &a);
+        un_parallel_runs(ctx, own, grain, divide, &a);
         un_layered fields[5] = {{u[a.axis], 8}, {weight[a.axis], 8}};
         for (int d = 0; d < grid->dim; d++) fields[2 + d] = (un_layered){a.centre[d], 8};
         UN_TRY(un_grid_share(grid, fields, 2 + grid->dim, 1));
-        un_parallel_part(ctx, un_grid_own_rows(grid, 0), 64, move_rows, &a);
-        memcpy(u[a.axis] + own.begin, a.moved + own.begin, own_bytes);
+        un_parallel_runs(ctx, un_grid_own_rows(grid, 0), 64, move_rows, &a);
+        un_runs_copy(u[a.axis], a.moved, sizeof *a.moved, own);
     }
     un_arena_reset(arena);
     return UN_OK;
@@ -239,16 +238,15 @@ un_status un_transfer_mix_cells(un_context *ctx, un_arena *arena, un_mixture *mi
                      .known = un_arena_alloc(arena, cells, 1),
                      .next = un_arena_alloc(arena, cells, 1)};
     if (!a.known || !a.next) return UN_ERROR_MEMORY;
-    un_part own = un_grid_own_rows(grid, 0), own_cells = un_grid_own_cells(grid, 0);
+    un_runs own = un_grid_own_rows(grid, 0), own_cells = un_grid_own_cells(grid, 0);
     un_layered fields[3] = {{mix->density, sizeof *mix->density},
                             {mix->viscosity, sizeof *mix->viscosity},
                             {a.known, 1}};
-    un_parallel_part(ctx, own, 16, gather_rows, &a);
+    un_parallel_runs(ctx, own, 16, gather_rows, &a);
     for (int pass = 0; pass < 2; pass++) {
         UN_TRY(un_grid_share(grid, fields, 3, 1));
-        un_parallel_part(ctx, own, 64, spread_rows, &a);
-        memcpy(a.known + own_cells.begin, a.next + own_cells.begin,
-               (size_t)(own_cells.end - own_cells.begin));
+        un_parallel_runs(ctx, own, 64, spread_rows, &a);
+        un_runs_copy(a.known, a.next, 1, own_cells);
     }
     UN_TRY(un_grid_share(grid, fields, 2, 1));
     un_arena_reset(arena);

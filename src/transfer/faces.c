@@ -73,9 +73,9 @@ void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const wei
 {
     faces_args a = {u, weight, grid, particles};
     int64_t grain = un_block_grain(grid->cell_count);
-    un_parallel_part(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
+    un_parallel_runs(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
     un_bins_scatter(bins, scatter, &a);
-    un_parallel_part(ctx, un_grid_own_cells(grid, 0), grain, divide, &a);
+    un_parallel_runs(ctx, un_grid_own_cells(grid, 0), grain, divide, &a);
 }
 
 /* ---- over all faces ---- */
@@ -101,7 +101,7 @@ void un_transfer_mark_reached(un_context *ctx, uint8_t *const known[3], double *
                               const un_grid *grid)
 {
     all_args a = {.known = known, .other = weight, .grid = grid};
-    un_parallel_part(ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count),
+    un_parallel_runs(ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count),
                      mark_reached, &a);
 }
 
@@ -122,7 +122,7 @@ void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const b
                             un_vec3 change, const un_grid *grid)
 {
     all_args a = {.u = u, .other = before, .grid = grid, .change = change};
-    un_parallel_part(ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count), accelerate,
+    un_parallel_runs(ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count), accelerate,
                      &a);
 }
 
@@ -142,8 +142,7 @@ double un_transfer_max_speed(un_context *ctx, double *const u[3], uint8_t *const
                              const un_grid *grid)
 {
     all_args a = {.u = u, .known = known, .grid = grid};
-    if (grid->slabs) return un_slabs_max(grid->slabs, un_grid_own_cells(grid, 0), fastest, &a);
-    return un_parallel_max(ctx, grid->cell_count, fastest, &a);
+    return un_runs_max(ctx, un_grid_own_cells(grid, 0), fastest, &a);
 }
 
 /* ---- back to the particles ---- */

@@ -254,7 +254,11 @@ static un_status begin(un_stress_grid *s, un_arena *arena, un_viscosity *v,
     if (!s->near) return UN_ERROR_MEMORY;
     UN_TRY(un_array_need(v->ctx, (void **)&v->solved, &v->capacity_solved, cells, 1));
     s->solved = v->solved;
-    v->shared = g->slabs != NULL;
+    v->shared = g->bars != NULL;
+    if (v->curve.rows[0] != g->n[1] || v->curve.rows[1] != g->n[2]) {
+        un_curve_free(v->ctx, &v->curve);
+        UN_TRY(un_curve_init(&v->curve, v->ctx, g->n[1], g->n[2]));
+    }
     for (int a = 0; a < g->dim; a++) {
         s->kind[a] = un_arena_alloc(arena, cells, 1);
         if (!s->kind[a]) return UN_ERROR_MEMORY;
@@ -406,8 +410,9 @@ un_status un_viscosity_solve_grid(un_viscosity *v, un_arena *arena, const un_vis
     if (in->keeps_volume && v->matrix.n > 0) {
         UN_TRY(solve_rounds(&s, arena, report));
     } else {
-        un_part own = un_grid_own_cells(s.g, 0);
-        if (in->p) memset(in->p + own.begin, 0, (size_t)(own.end - own.begin) * sizeof *in->p);
+        un_runs own = un_grid_own_cells(s.g, 0);
+        for (un_part run; in->p && un_runs_next(&own, &run);)
+            memset(in->p + run.begin, 0, (size_t)(run.end - run.begin) * sizeof *in->p);
         UN_TRY(solve_once(&s, in->tolerance, report));
     }
     if (!report->solve.finite) return UN_OK;
@@ -446,7 +451,7 @@ static void mark_cells(void *arg, int64_t begin, int64_t end)
 void un_viscosity_mark_grid(const un_viscosity *v, const un_grid *grid, uint8_t *const known[3])
 {
     mark_args m = {v, known};
-    un_parallel_part(v->ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count),
+    un_parallel_runs(v->ctx, un_grid_own_cells(grid, 0), un_block_grain(grid->cell_count),
                      mark_cells, &m);
 }
 
@@ -504,9 +509,10 @@ un_status un_viscosity_stick_grid(un_viscosity *v, un_arena *arena, const un_vis
     UN_TRY(begin(&k.s, arena, v, in));
     uint8_t *scratch = un_arena_alloc(arena, (size_t)k.s.g->cell_count, 1);
     if (!scratch) return UN_ERROR_MEMORY;
-    un_part wide = un_grid_own_cells(k.s.g, UN_STRESS_SHARES);
-    memset(k.s.near + wide.begin, 0, (size_t)(wide.end - wide.begin));
-    un_parallel_part(v->ctx, un_grid_own_cells(k.s.g, UN_STRESS_KINDS), 16384, find_solved, &k.s);
+    un_runs wide = un_grid_own_cells(k.s.g, UN_STRESS_SHARES);
+    for (un_part run; un_runs_next(&wide, &run);)
+        memset(k.s.near + run.begin, 0, (size_t)(run.end - run.begin));
+    un_parallel_runs(v->ctx, un_grid_own_cells(k.s.g, UN_STRESS_KINDS), 16384, find_solved, &k.s);
     un_stress_spread(&k.s, scratch);
     un_stress_find_kinds(&k.s);
     un_stress_over_rows(&k.s, 0, stick_rows, &k);

@@ -74,11 +74,11 @@ static inline bool un_stress_inside(const un_grid *g, const int32_t at[3])
 
 /* ---- several ranks (grid_ranks.c) ---- */
 
-/* So many layers beside its slab a rank finds shares and kinds of faces in; what they are found
- * from it knows in one more. */
-#define UN_STRESS_SHARES 4
+/* So many rows beside its own a rank finds shares and kinds of faces in; what they are found from
+ * it knows in one more. Kinds follow from shares along y and then along z, in a row less each. */
+#define UN_STRESS_SHARES 5
 #define UN_STRESS_KINDS 3
-/* Copies of so many layers of velocities serve strains, and faces that follow. */
+/* Copies of so many rows of velocities serve strains, and faces that follow. */
 #define UN_STRESS_BESIDE 2
 /* Loops over rows of cells, and over cells, of this rank. */
 void un_stress_over_rows(const un_stress_grid *s, int32_t wide, un_parallel_body *body, void *arg);

@@ -62,12 +62,13 @@ void un_push_add(const un_stress_grid *s, un_push *push, int32_t body, int axis,
     push->by[5] += turn.z;
 }
 
-/* Calls f for cells around the body, in their order: those of this rank. */
+/* Calls f for cells around the body, in the order in which they are numbered: those of this rank.
+ */
 typedef void visit(const un_stress_grid *s, int32_t k, const int32_t at[3], void *arg);
 static void around(const un_stress_grid *s, int32_t k, visit *f, void *arg)
 {
     const un_grid *g = s->g;
-    un_part own = un_grid_own_layers(g, 0);
+    un_part own = un_grid_own_steps(g, &s->v->curve);
     int32_t lo[3], end[3];
     un_walls_cells_around(s->in->walls, s->body[k].body, lo, end);
     for (int d = 0; d < 3; d++) end[d] += lo[d];
@@ -75,15 +76,13 @@ static void around(const un_stress_grid *s, int32_t k, visit *f, void *arg)
         end[d] = (int32_t)un_min64(end[d] + 2, g->n[d]);
         lo[d] = lo[d] > 3 ? lo[d] - 2 : 1;
     }
-    int across = g->dim - 1;
-    lo[across] = (int32_t)un_max64(lo[across], own.begin);
-    end[across] = (int32_t)un_min64(end[across], own.end);
-    for (int32_t l = lo[2]; l < end[2]; l++)
-        for (int32_t j = lo[1]; j < end[1]; j++)
-            for (int32_t i = lo[0]; i < end[0]; i++) {
-                int32_t at[3] = {i, j, l};
-                if (s->near[un_grid_cell(g, i, j, l)]) f(s, k, at, arg);
-            }
+    for (int64_t step = own.begin; step < own.end; step++) {
+        int32_t at[3];
+        if (!un_curve_row(&s->v->curve, step, &at[1], &at[2])) continue;
+        if (at[1] < lo[1] || at[1] >= end[1] || at[2] < lo[2] || at[2] >= end[2]) continue;
+        for (at[0] = lo[0]; at[0] < end[0]; at[0]++)
+            if (s->near[un_grid_cell(g, at[0], at[1], at[2])]) f(s, k, at, arg);
+    }
 }
 
 /* ---- rows: place 0 for the velocity, 1 for the spin ---- */

@@ -1,7 +1,7 @@
-/* The viscous system of the grid over ranks. A rank finds the rows of the cells in its slab,
- * numbered as on one rank, from the liquid in some layers beside it; the solver shares them
- * (linalg/block.h). Strains, volumes and faces that follow need velocities in two layers beside the
- * slab. */
+/* The viscous system of the grid over ranks. Cells are numbered bar by bar along the curve, so that
+ * those of a rank are a range. A rank finds their rows from the liquid in some rows of cells beside
+ * its own; the solver shares them (linalg/block.h). Strains, volumes and faces that follow need
+ * velocities in two rows beside own ones. */
 #include "viscosity/grid.h"
 
 #define NEED(v, array, which, count)                                                               \
@@ -12,12 +12,12 @@
 
 void un_stress_over_rows(const un_stress_grid *s, int32_t wide, un_parallel_body *body, void *arg)
 {
-    un_parallel_part(s->v->ctx, un_grid_own_rows(s->g, wide), 16, body, arg);
+    un_parallel_runs(s->v->ctx, un_grid_own_rows(s->g, wide), 16, body, arg);
 }
 
 void un_stress_over_cells(const un_stress_grid *s, un_parallel_body *body, void *arg)
 {
-    un_parallel_part(s->v->ctx, un_grid_own_cells(s->g, 0), un_block_grain(s->g->cell_count), body,
+    un_parallel_runs(s->v->ctx, un_grid_own_cells(s->g, 0), un_block_grain(s->g->cell_count), body,
                      arg);
 }
 
@@ -30,16 +30,10 @@ void un_stress_over_unknowns(const un_stress_grid *s, un_parallel_body *body, vo
 void un_stress_sums(const un_stress_grid *s, int32_t width, un_parallel_values *values, void *arg,
                     double *sums)
 {
-    const un_grid *g = s->g;
-    un_part own = un_grid_own_cells(g, 0);
-    if (g->slabs)
-        un_ranks_sums(s->v->ctx, (un_range){own.begin, own.end, g->cell_count}, width, values, arg,
-                      sums);
-    else
-        un_parallel_sums(s->v->ctx, g->cell_count, width, values, arg, sums);
+    un_grid_sums(s->v->ctx, s->g, s->g->n[0], width, values, arg, sums);
 }
 
-/* ---- layers ---- */
+/* ---- rows of others ---- */
 
 un_status un_stress_share_input(const un_stress_grid *s)
 {
@@ -66,28 +60,37 @@ un_status un_stress_share_velocities(const un_stress_grid *s)
 
 /* ---- numbers ---- */
 
+/* The cells of some steps along the curve whose index is not negative; numbers them from `first`
+ * on, unless it is negative. */
+static int64_t visit_cells(un_stress_grid *s, un_part steps, int64_t first)
+{
+    un_viscosity *v = s->v;
+    int64_t row = un_max64(first, 0);
+    for (int64_t step = steps.begin; step < steps.end; step++) {
+        int32_t j, k;
+        if (!un_curve_row(&v->curve, step, &j, &k)) continue;
+        int64_t c = un_grid_cell(s->g, 0, j, k), end = c + s->g->n[0];
+        for (; c < end; c++) {
+            if (v->index[c] < 0) continue;
+            if (first >= 0) {
+                v->node[row] = (int32_t)c;
+                v->index[c] = (int32_t)row; /* no more than cells, which 32 bits count */
+            }
+            row++;
+        }
+    }
+    return row - un_max64(first, 0);
+}
+
 static un_status number_cells(un_stress_grid *s)
 {
     un_viscosity *v = s->v;
-    const un_grid *g = s->g;
-    un_part own = un_grid_own_cells(g, 0);
-    int64_t count = 0;
-    if (!v->shared) {
-        int32_t n;
-        UN_TRY(un_unknowns_number(v->ctx, v->index, g->cell_count, &v->node, &v->capacity[1], &n));
-        v->rows = (un_range){0, n, n};
-        return UN_OK;
-    }
-    for (int64_t c = own.begin; c < own.end; c++) count += v->index[c] >= 0;
-    v->rows = un_ranks_range(v->ctx, count);
+    un_part own = un_grid_own_steps(s->g, &v->curve);
+    int64_t count = visit_cells(s, own, -1);
+    v->rows = v->shared ? un_ranks_range(v->ctx, count) : (un_range){0, count, count};
     NEED(v, v->node, 1, v->rows.total + 2 * s->body_count);
-    int32_t row = (int32_t)v->rows.begin; /* no more than cells, which 32 bits count */
-    for (int64_t c = own.begin; c < own.end; c++) {
-        if (v->index[c] < 0) continue;
-        v->node[row] = (int32_t)c;
-        v->index[c] = row++;
-    }
-    return un_grid_share(g, &(un_layered){v->index, sizeof *v->index}, 1, UN_STRESS_BESIDE);
+    visit_cells(s, own, v->rows.begin);
+    return un_grid_share(s->g, &(un_layered){v->index, sizeof *v->index}, 1, UN_STRESS_BESIDE);
 }
 
 un_status un_stress_number(un_stress_grid *s)

@@ -150,16 +150,14 @@ void un_stress_spread(un_stress_grid *s, uint8_t *scratch)
     uint8_t *from = s->near, *to = scratch;
     for (int a = 0; a < s->g->dim; a++) {
         spread_args args = {to, from, s->g->stride[a], s->g->cell_count};
-        int32_t wide = a < s->g->dim - 1 ? UN_STRESS_SHARES : UN_STRESS_KINDS;
-        un_parallel_part(s->v->ctx, un_grid_own_cells(s->g, wide), un_block_grain(s->g->cell_count),
+        int32_t wide = a == 0 ? UN_STRESS_SHARES : UN_STRESS_SHARES - a;
+        un_parallel_runs(s->v->ctx, un_grid_own_cells(s->g, wide), un_block_grain(s->g->cell_count),
                          spread, &args);
         uint8_t *last = from;
         from = to;
         to = last;
     }
-    un_part known = un_grid_own_cells(s->g, UN_STRESS_KINDS);
-    if (from != s->near)
-        memcpy(s->near + known.begin, from + known.begin, (size_t)(known.end - known.begin));
+    if (from != s->near) un_runs_copy(s->near, from, 1, un_grid_own_cells(s->g, UN_STRESS_KINDS));
 }
 
 /* ---- sums of parts ---- */

@@ -512,6 +512,7 @@ void un_viscosity_destroy(un_viscosity *v)
 {
     if (!v) return;
     un_block_solver_destroy(v->solver);
+    un_curve_free(v->ctx, &v->curve);
     void *blocks[] = {v->index, v->node,  v->matrix.row, v->matrix.col, v->matrix.val, v->b,
                       v->x,     v->place, v->free,       v->stress,     v->mass,       v->solved};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(v->ctx, blocks[i]);

@@ -60,6 +60,7 @@ typedef struct un_viscosity {
     int32_t *index;  /* at nodes: the unknown's number, -1 none */
     int32_t *node;   /* of each unknown */
     uint8_t *solved; /* on the grid, at cells, by bit: its lower faces that are solved for */
+    un_curve curve;  /* on the grid: the order of its rows, by which cells are numbered */
     un_block_csr matrix;
     un_range rows; /* of this rank; all, where ranks do not share the system */
     bool shared;
@@ -151,7 +152,7 @@ typedef struct un_viscous_grid {
     double *p;         /* at cells, Pa: the guess, then the result; NULL: starts from zero */
     bool laplacian;    /* as in un_viscous_def */
 } un_viscous_grid;
-/* (M + dt K) u_new = M u. Ranks share it by the slabs of the grid: each knows fields in its own,
+/* (M + dt K) u_new = M u. Ranks share it by the bars of the grid: each knows fields in its own,
  * and gets u in the layer beside it, too. */
 un_status un_viscosity_solve_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, un_viscous_report *report);
@@ -161,7 +162,7 @@ void un_viscosity_mark_grid(const un_viscosity *viscosity, const un_grid *grid,
                             uint8_t *const known[3]);
 /* Faces in walls that viscous liquid sticks to take the velocity that makes it the wall's at the
  * wall, for particles nearby: after the solve. u: after extrapolation; other: a second field, or
- * NULL. Several ranks know both in the layer beside their slabs. */
+ * NULL. Several ranks know both in the rows beside their own. */
 un_status un_viscosity_stick_grid(un_viscosity *viscosity, un_arena *arena,
                                   const un_viscous_grid *def, double *const u[3],
                                   double *const other[3]);

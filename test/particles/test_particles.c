@@ -267,8 +267,8 @@ static void streams_have_no_seams(void **state)
 
 /* ---- sorting ---- */
 
-/* Some layers only: the particles of the others are gone, and their cells empty. */
-static void bins_hold_some_layers(void **state)
+/* Some bars only: the particles of the others are gone, and their cells empty. */
+static void bins_hold_some_bars(void **state)
 {
     (void)state;
     tank t;
@@ -283,20 +283,21 @@ static void bins_hold_some_layers(void **state)
     check_ok(t.ctx, un_bins_create(t.ctx, &t.grid, &all));
     check_ok(t.ctx, un_bins_create(t.ctx, &t.grid, &some));
     check_ok(t.ctx, un_bins_sort(all, &arena, &p));
-    un_part layers = {14, 24}; /* of blocks 1 and 2 */
+    uint8_t held[25] = {[3] = 1, [4] = 1, [11] = 1}; /* 5 x 5 bars */
     int32_t *list = un_arena_alloc(&arena, 20000, sizeof *list), gone = 0, found = 0;
     for (int32_t i = 0; i < q.count; i++) {
+        int32_t j = (int32_t)((q.x[1][i] - t.grid.origin.y) / t.grid.h);
         int32_t k = (int32_t)((q.x[2][i] - t.grid.origin.z) / t.grid.h);
-        if (k < layers.begin || k >= layers.end) list[gone++] = i;
+        if (!held[j / UN_BLOCK + 5 * (k / UN_BLOCK)]) list[gone++] = i;
     }
-    check_ok(t.ctx, un_bins_hold(some, layers));
-    assert_int_equal(some->held_count, 2 * some->blocks[0] * some->blocks[1]);
+    check_ok(t.ctx, un_bins_hold(some, held));
+    assert_int_equal(some->held_count, 3 * some->blocks[0]);
     check_ok(t.ctx, un_bins_sort_by_id(some, &arena, &q, NULL, &(un_bins_gone){list, gone}));
     assert_true(gone > 10000 && q.count == 20000 - gone);
     for (int32_t k = 0; k < t.grid.n[2]; k++)
         for (int32_t c = 0; c < t.grid.n[0] * t.grid.n[1]; c++) {
             int32_t i = c % t.grid.n[0], j = c / t.grid.n[0];
-            bool here = k >= layers.begin && k < layers.end;
+            bool here = held[j / UN_BLOCK + 5 * (k / UN_BLOCK)];
             const int32_t *begin = some->begin + un_bins_cell(some, i, j, k);
             const int32_t *whole = all->begin + un_bins_cell(all, i, j, k);
             assert_int_equal(begin[1] - begin[0], here ? whole[1] - whole[0] : 0);
@@ -459,7 +460,7 @@ int main(void)
         cmocka_unit_test(streams_have_no_seams),
         cmocka_unit_test(emission_does_not_pass_walls),
         cmocka_unit_test(sorting_keeps_particles_whole_and_finds_cells),
-        cmocka_unit_test(bins_hold_some_layers),
+        cmocka_unit_test(bins_hold_some_bars),
         cmocka_unit_test(filtering_keeps_order_and_tells_the_volume),
         cmocka_unit_test(failing_allocations_are_clean),
     };

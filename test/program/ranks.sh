@@ -40,10 +40,10 @@ refused PMI_SIZE PMI_RANK "is without MPI" run scene.lua -o out
 SLURM_NTASKS=16 SLURM_PROCID=0 OMPI_COMM_WORLD_SIZE=1 PMI_SIZE=8 "$program" run scene.lua -o run \
     --threads 1 --quiet || complain "a single process was refused"
 
-# what several would need: less each, down to blocks of layers
+# what several would need: less each, down to bars of rows
 "$program" check scene.lua --method uniform --ranks 2 >two.txt || complain "check --ranks 2"
 grep -q '2 processes' two.txt && grep -q 'at most about' two.txt || complain "check: $(cat two.txt)"
-"$program" check scene.lua --method uniform --ranks 9 | grep -q 'only 2 of them have work' ||
+"$program" check scene.lua --method uniform --ranks 9 | grep -q 'only 4 of them have work' ||
     complain "check --ranks 9 finds work for all"
 "$program" check scene.lua --method warp --ranks 2 >two.txt 2>&1 && complain "check of warp on 2"
 grep -q 'warp works in one process only' two.txt || complain "check of warp: $(cat two.txt)"
@@ -131,7 +131,7 @@ scene { method = "uniform", domain = { size = {0.8, 1, 2} }, detail = { finest =
 EOF
 cat >along.lua <<'EOF'
 scene { method = "uniform", domain = { size = {0.05, 0.25, 2} }, detail = { finest = 160 },
-        frames = { count = 10, rate = 20 }, -- runs along z, from slab to slab
+        frames = { count = 10, rate = 20 }, -- runs along z, from bar to bar
         liquid = { box { min = {0, 0, 0}, max = {0.05, 0.2, 0.5} } },
         probes = { pressure { at = {0.02, 0.02, 0.7} }, velocity { at = {0.02, 0.02, 0.6}, axis = "z" } },
         output = { surface = false } }
@@ -255,7 +255,7 @@ awk -F, 'NR > 2 && $7 < 17000 { exit 1 }' pillar/stats.csv || complain "rank 0 s
 on_ranks tank 3
 on_ranks flat 2
 on_ranks stream 3
-# slabs are cut again while the liquid runs along them: no rank has much more work than the mean
+# bars are cut again while the liquid runs across them: no rank has much more work than the mean
 # (particles and half as many cells; 1.8 times as much where they are not), and no particle is lost
 on_ranks along 3
 [ -e along/ranks.csv ] && complain "one process has a ranks.csv"

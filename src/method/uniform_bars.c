@@ -1,6 +1,6 @@
-/* Who has what where several ranks share a run of method `uniform`: slabs of layers, made of whole
- * blocks of the bins and cut by work, at the start, again while the liquid moves, and from a copy;
- * and the parts of solids that a rank knows. */
+/* Who has what where several ranks share a run of method `uniform`: bars of rows, columns of blocks
+ * of the bins, cut by work, at the start, again while the liquid moves, and from a copy; and the
+ * parts of solids that a rank knows. */
 #include "method/uniform.h"
 
 /* ---- solids ---- */
@@ -24,8 +24,8 @@ static bool needs_all_walls(const un_uniform *s)
            (shows_walls(def) && un_rank(s->core.ctx) == 0);
 }
 
-/* Layers on either side of a slab that stay: a unit, as un_slabs_recut keeps. */
-#define KEPT_LAYERS UN_BLOCK
+/* Rows beside own bars that stay: a bar, as un_bars_recut keeps. */
+#define KEPT_ROWS UN_BAR
 
 static void forget_far(un_uniform *s)
 {
@@ -34,48 +34,64 @@ static void forget_far(un_uniform *s)
     for (int a = 0; a < s->core.grid.dim; a++)
         fields[2 + a] = (un_layered){w->area[a], sizeof *w->area[a]};
     for (int32_t f = 0; f < 2 + s->core.grid.dim; f++)
-        un_slabs_forget(s->ranks.slabs, &fields[f], KEPT_LAYERS);
+        un_bars_forget(s->ranks.bars, &fields[f], KEPT_ROWS);
 }
 
-/* Of layers that came to this rank. */
+/* Of rows that came to this rank. */
 static un_status sample_walls(un_uniform *s)
 {
     if (needs_all_walls(s)) return UN_OK;
-    un_walls_find_fractions(s->core.walls, un_slabs_part(s->ranks.slabs, KEPT_LAYERS));
+    un_walls_find_fractions(s->core.walls, un_grid_own_rows(&s->core.grid, KEPT_ROWS));
     return un_colour_normalizer(s->core.ctx, s->normalizer, &s->core.grid, s->core.walls);
 }
 
-/* ---- slabs ---- */
+/* ---- bars ---- */
 
-/* By layer: its rank, and those that have copies of its particles; -1: none. Only the last slab may
- * have fewer layers than HALO, so there are two of these at most. */
-static void find_takers(un_uniform_ranks *r)
+_Static_assert(UN_BAR == UN_BLOCK, "bars are columns of blocks");
+
+/* Is there another rank's bar on this side of a bar? way: -1, 0 or 1 along y and z. */
+static bool is_other(const un_bars *b, int32_t bar, int32_t way_y, int32_t way_z)
 {
-    int32_t owner = 0, last = un_rank_count(r->slabs->ctx) - 1;
-    for (int32_t k = 0; k < r->slabs->layer_count; k++) {
-        int32_t *takers = r->takers[k], count = 1;
-        while (k >= r->slabs->first[owner + 1]) owner++;
-        takers[0] = owner;
-        takers[1] = takers[2] = -1;
-        for (int32_t n = un_clampi(owner - 2, 0, last); n <= un_clampi(owner + 2, 0, last); n++) {
-            un_part wide = un_slabs_part_of(r->slabs, n, UN_UNIFORM_HALO);
-            if (n != owner && k >= wide.begin && k < wide.end) takers[count++] = n;
+    int32_t y = bar % b->curve.bars[0] + way_y, z = bar / b->curve.bars[0] + way_z;
+    bool inside = y >= 0 && z >= 0 && y < b->curve.bars[0] && z < b->curve.bars[1];
+    return inside && b->owner[y + b->curve.bars[0] * z] != b->owner[bar];
+}
+
+/* Which side of its bar a row is at: -1, 0 or 1. */
+static int32_t side_of(int32_t row)
+{
+    int32_t in = row % UN_BAR;
+    return (in >= UN_BAR - UN_UNIFORM_HALO) - (in < UN_UNIFORM_HALO);
+}
+
+/* Rows whose particles stay, and bars whose blocks are here. */
+static void find_inner(un_uniform *s)
+{
+    const un_bars *b = s->ranks.bars;
+    for (int32_t k = 0; k < b->curve.rows[1]; k++)
+        for (int32_t j = 0; j < b->curve.rows[0]; j++) {
+            int32_t bar = un_bar_of(&b->curve, j, k), y = side_of(j), z = side_of(k);
+            s->ranks.inner[j + (int64_t)b->curve.rows[0] * k] =
+                un_bars_owns(b, bar) && !is_other(b, bar, y, 0) && !is_other(b, bar, 0, z) &&
+                !is_other(b, bar, y, z);
+        }
+    for (int32_t bar = 0; bar < b->curve.count; bar++) {
+        s->ranks.held[bar] = un_bars_owns(b, bar);
+        for (int n = 0; n < 9 && !s->ranks.held[bar]; n++) {
+            int32_t y = bar % b->curve.bars[0] + n % 3 - 1, z = bar / b->curve.bars[0] + n / 3 - 1;
+            bool inside = y >= 0 && z >= 0 && y < b->curve.bars[0] && z < b->curve.bars[1];
+            s->ranks.held[bar] = inside && un_bars_owns(b, y + b->curve.bars[0] * z);
         }
     }
 }
 
-/* Work by units of layers, in the arena, so far without particles. */
+/* Work by bars, in the arena, so far without particles. */
 static un_status begin_work(un_uniform *s, double **work)
 {
-    const un_grid *g = &s->core.grid;
-    int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
-    double cells = (double)g->stride[g->dim - 1];
-    *work = un_arena_alloc(&s->core.arena, (size_t)units, sizeof **work);
-    if (!*work) return UN_ERROR_MEMORY;
-    for (int32_t u = 0; u < units; u++)
-        (*work)[u] =
-            UN_UNIFORM_CELL_WORK * cells * (double)un_min64(UN_BLOCK, layers - u * UN_BLOCK);
-    return UN_OK;
+    *work =
+        un_arena_alloc(&s->core.arena, (size_t)un_uniform_bar_count(&s->core.grid), sizeof **work);
+    if (*work) un_uniform_begin_work(&s->core.grid, *work);
+    return *work ? UN_OK : UN_ERROR_MEMORY;
 }
 
 /* By place along the curve. */
@@ -84,39 +100,40 @@ static void find_owners(un_uniform *s)
     const un_bins *b = s->bins;
     un_uniform_ranks *r = &s->ranks;
     for (int32_t n = 0; n < b->block_count; n++)
-        r->block_owner[n] = r->takers[un_bins_layers(b, b->order[n]).begin][0];
+        r->block_owner[n] = r->bars->owner[un_bins_bar(b, b->order[n])];
 }
 
-/* After slabs were cut: who has what, and what this rank has no more to do with. */
+/* After bars were cut: who has what, and what this rank has no more to do with. */
 static un_status settle(un_uniform *s)
 {
+    un_context *ctx = s->core.ctx;
     un_uniform_ranks *r = &s->ranks;
-    un_part held = un_slabs_part(r->slabs, UN_UNIFORM_HALO);
-    find_takers(r);
-    UN_TRY(un_bins_hold(s->bins, held));
-    if (!r->block_owner) UN_ALLOC(s->core.ctx, r->block_owner, s->bins->block_count);
-    if (!r->block_first) UN_ALLOC(s->core.ctx, r->block_first, s->bins->block_count + 1);
+    if (!r->inner) UN_ALLOC(ctx, r->inner, (size_t)s->core.grid.n[1] * (size_t)s->core.grid.n[2]);
+    if (!r->held) UN_ALLOC(ctx, r->held, r->bars->curve.count);
+    find_inner(s);
+    UN_TRY(un_bins_hold(s->bins, r->held));
+    if (!r->block_owner) UN_ALLOC(ctx, r->block_owner, s->bins->block_count);
+    if (!r->block_first) UN_ALLOC(ctx, r->block_first, s->bins->block_count + 1);
     find_owners(s);
     if (!needs_all_walls(s)) forget_far(s);
     return UN_OK;
 }
 
 /* By work; the caller settles them. */
-static un_status create_slabs(un_uniform *s, const double *work)
+static un_status create_bars(un_uniform *s, const double *work)
 {
     un_context *ctx = s->core.ctx;
     const un_grid *g = &s->core.grid;
-    int32_t layers = un_grid_layer_count(g), units = (layers + UN_BLOCK - 1) / UN_BLOCK;
-    int64_t cells = g->stride[g->dim - 1];
-    UN_ALLOC(ctx, s->ranks.takers, layers);
-    UN_TRY(un_slabs_create(ctx, layers, cells, UN_BLOCK, work, &s->ranks.slabs));
-    if (un_rank_count(ctx) > units)
+    int32_t bars = un_uniform_bar_count(g);
+    UN_TRY(un_bars_create(ctx, g->n[1], g->n[2], g->n[0], work, &s->ranks.bars));
+    if (un_rank_count(ctx) > bars)
         un_log(ctx, UN_LOG_WARNING,
-               "%d processes are more than this grid has work for: %d layers of cells in blocks of "
+               "%d processes are more than this grid has work for: %d rows of cells in %d bars of "
                "%d; %d do nothing",
-               un_rank_count(ctx), layers, UN_BLOCK, un_rank_count(ctx) - units);
+               un_rank_count(ctx), g->n[1] * g->n[2], bars, g->dim == 2 ? UN_BAR : UN_BAR * UN_BAR,
+               un_rank_count(ctx) - bars);
     un_arena_reset(&s->core.arena);
-    s->core.grid.slabs = s->ranks.slabs;
+    s->core.grid.bars = s->ranks.bars;
     s->ranks.counted = false;
     return UN_OK;
 }
@@ -126,7 +143,7 @@ void un_uniform_keep_own(un_uniform *s, int32_t first)
     un_particles *p = &s->particles;
     int32_t kept = first, me = un_rank(s->core.ctx);
     for (int32_t q = first; q < p->count; q++) {
-        if (s->ranks.takers[un_uniform_layer_of(s, p, q)][0] != me) continue;
+        if (s->ranks.bars->owner[un_uniform_bar_of(s, p, q)] != me) continue;
         s->ranks.id[kept] = s->ranks.id[q];
         if (kept != q) un_particle_copy(p, kept, q);
         kept++;
@@ -140,6 +157,14 @@ un_status un_uniform_need_ids(un_uniform *s, int64_t count)
                             (size_t)count + 1, sizeof *s->ranks.id);
 }
 
+/* Before there are bars. */
+static int32_t bar_of(const un_uniform *s, int64_t q)
+{
+    int32_t j, k;
+    un_uniform_row_of(&s->core.grid, &s->particles, q, &j, &k);
+    return un_uniform_bar(&s->core.grid, j, k);
+}
+
 un_status un_uniform_share_out(un_uniform *s)
 {
     un_context *ctx = s->core.ctx;
@@ -147,8 +172,8 @@ un_status un_uniform_share_out(un_uniform *s)
     double *work;
     if (un_rank_count(ctx) == 1) return UN_OK;
     UN_TRY(begin_work(s, &work));
-    for (int32_t q = 0; q < p->count; q++) work[un_uniform_layer_of(s, p, q) / UN_BLOCK] += 1;
-    UN_TRY(create_slabs(s, work));
+    for (int32_t q = 0; q < p->count; q++) work[bar_of(s, q)] += 1;
+    UN_TRY(create_bars(s, work));
     UN_TRY(settle(s));
     s->ranks.id_end = (uint32_t)p->count;
     UN_TRY(un_uniform_need_ids(s, p->count));
@@ -166,7 +191,7 @@ un_status un_uniform_ranks_keep(un_uniform *s, un_state *out)
     un_state_pick(out, first, order, count);
     UN_TRY(un_state_add(out, "ranks.id", r->id, count, 4));
     UN_TRY(un_state_add_integer(out, "ranks.total", r->total));
-    return un_state_add(out, "ranks.first", r->slabs->first, un_rank_count(s->core.ctx) + 1, 4);
+    return un_state_add(out, "ranks.first", r->bars->first, un_rank_count(s->core.ctx) + 1, 4);
 }
 
 un_status un_uniform_ranks_take(un_uniform *s, const un_state *in)
@@ -176,60 +201,73 @@ un_status un_uniform_ranks_take(un_uniform *s, const un_state *in)
     double *work;
     int64_t total;
     UN_TRY(begin_work(s, &work));
-    UN_TRY(create_slabs(s, work));
-    UN_TRY(un_state_take(in, "ranks.first", r->slabs->first, un_rank_count(ctx) + 1, 4));
+    UN_TRY(create_bars(s, work));
+    UN_TRY(un_state_take(in, "ranks.first", r->bars->first, un_rank_count(ctx) + 1, 4));
+    un_bars_settle(r->bars);
     UN_TRY(un_state_integer(in, "ranks.total", 0, INT32_MAX, &total));
-    UN_TRY(sample_walls(s)); /* slabs may have been cut in the step that is repeated */
+    UN_TRY(sample_walls(s)); /* bars may have been cut in the step that is repeated */
     UN_TRY(settle(s));
     UN_TRY(un_uniform_need_ids(s, s->particles.count));
     r->id_end = (uint32_t)total;
     return un_state_take(in, "ranks.id", r->id, s->particles.count, 4);
 }
 
-/* Planes follow the layers, so each rank's are a range; particles that stray into another rank's
- * layers go there when they are sorted. */
-static un_status seed_own(un_uniform *s, const un_seed_def *def, const double *counts,
-                          int64_t planes)
+/* Own rows of half cells with particles, which stay where their row's bar is; those that stray into
+ * another go there when they are sorted. */
+static un_status seed_own(un_uniform *s, const un_seed_def *def, const double *counts, int64_t rows)
 {
-    un_part layers = un_slabs_part(s->ranks.slabs, 0), own = {planes, planes};
-    double first = 0, total = 0;
-    bool any = false;
-    for (int64_t k = 0; k < planes; k++) {
-        int32_t layer = un_particles_plane_layer(def, k);
-        bool mine = layer >= layers.begin && layer < layers.end;
-        if (mine && !any) own.begin = k;
-        if (mine) own.end = k + 1;
-        any |= mine;
-        if (!any && layer < layers.begin) first += counts[k];
-        total += counts[k];
+    un_context *ctx = s->core.ctx;
+    double total = 0;
+    int64_t own = 0, at = 0;
+    int64_t *list = un_arena_alloc(&s->core.arena, (size_t)rows + 1, sizeof *list);
+    if (!list) return UN_ERROR_MEMORY;
+    for (int64_t r = 0; r < rows; r++) {
+        int32_t j, k;
+        total += counts[r];
+        if (counts[r] == 0) continue;
+        un_particles_row_of_cells(def, r, &j, &k);
+        if (un_grid_owns(&s->core.grid, j, k)) list[own++] = r;
     }
-    if (total > INT32_MAX) return un_particles_reserve(s->core.ctx, &s->particles, (int64_t)total);
-    UN_TRY(un_particles_seed_planes(s->core.ctx, &s->particles, def, own,
-                                    &s->core.sources.ledger.start));
+    if (total > INT32_MAX) return un_particles_reserve(ctx, &s->particles, (int64_t)total);
+    UN_TRY(
+        un_particles_seed_rows(ctx, &s->particles, def, list, own, &s->core.sources.ledger.start));
     s->ranks.id_end = (uint32_t)total;
     UN_TRY(un_uniform_need_ids(s, s->particles.count));
-    for (int32_t q = 0; q < s->particles.count; q++) s->ranks.id[q] = (uint32_t)first + (uint32_t)q;
+    uint32_t id = 0;
+    int32_t q = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        bool mine = at < own && list[at] == r;
+        for (int64_t n = 0; mine && n < (int64_t)counts[r]; n++)
+            s->ranks.id[q++] = id + (uint32_t)n;
+        at += mine;
+        id += (uint32_t)counts[r];
+    }
+    un_arena_reset(&s->core.arena);
     return UN_OK;
 }
 
 un_status un_uniform_ranks_seed(un_uniform *s, const un_seed_def *def)
 {
     double *work, *counts = NULL;
-    int64_t planes;
+    int64_t rows;
     UN_TRY(begin_work(s, &work));
-    un_status status = un_particles_count_planes(s->core.ctx, def, &counts, &planes);
-    for (int64_t k = 0; status == UN_OK && k < planes; k++)
-        work[un_particles_plane_layer(def, k) / UN_BLOCK] += counts[k];
-    if (status == UN_OK) status = create_slabs(s, work);
+    un_status status = un_particles_count_rows(s->core.ctx, def, &counts, &rows);
+    for (int64_t r = 0; status == UN_OK && r < rows; r++) {
+        int32_t j, k;
+        if (counts[r] == 0) continue;
+        un_particles_row_of_cells(def, r, &j, &k);
+        work[un_uniform_bar(&s->core.grid, j, k)] += counts[r];
+    }
+    if (status == UN_OK) status = create_bars(s, work);
     if (status == UN_OK) status = settle(s);
-    if (status == UN_OK) status = seed_own(s, def, counts, planes);
+    if (status == UN_OK) status = seed_own(s, def, counts, rows);
     un_free(s->core.ctx, counts);
     return status;
 }
 
 /* ---- cutting again ---- */
 
-/* Slabs are cut again when that takes this share off the largest one's work. Moving a slab costs
+/* Bars are cut again when that takes this share off the largest part's work. Moving a part costs
  * about as much as a tenth of a step. */
 #define RECUT_GAIN 0.05
 
@@ -256,7 +294,7 @@ static void add_particles(const un_uniform *s, double *work)
 {
     const un_bins *b = s->bins;
     for (int32_t n = 0; n < b->block_count; n++)
-        work[un_bins_layers(b, b->order[n]).begin / UN_BLOCK] +=
+        work[un_bins_bar(b, b->order[n])] +=
             (double)(s->ranks.block_first[n + 1] - s->ranks.block_first[n]);
 }
 
@@ -269,7 +307,7 @@ un_status un_uniform_recut(un_uniform *s)
     UN_TRY(begin_work(s, &work));
     add_particles(s, work);
     int32_t count = list_fields(s, fields);
-    UN_TRY(un_slabs_recut(s->ranks.slabs, work, RECUT_GAIN, fields, count, &changed));
+    UN_TRY(un_bars_recut(s->ranks.bars, work, RECUT_GAIN, fields, count, &changed));
     un_arena_reset(&s->core.arena);
     if (!changed) return UN_OK;
     s->ranks.portion.cuts++;
