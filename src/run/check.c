@@ -233,7 +233,7 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
 
 /* What a process of several needs beside its share: MPI itself, and distances to solids, by cell;
  * where solids move or the surface pulls, all that is known of solids. A dam break of 96 cells: 318
- * MB are said for 2 and 188 for 4, measured 305 and 183; of one process 557 are said and 517
+ * MB are said for 2 and 184 for 4, measured 311 and 195; of one process 557 are said and 502
  * measured. A box of syrup of 48 cells: 181 and 129, measured 180 and 137; of one process 296 and
  * 286. */
 #define RANK_BYTES 20e6
