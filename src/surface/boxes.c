@@ -49,8 +49,27 @@ void un_boxes_set_empty(un_boxes *boxes, int64_t leaf)
     clear_lane(boxes->nodes + leaf / 8, leaf % 8);
 }
 
+static void widen(un_box_bound *b, const un_group_box *node)
+{
+    for (int32_t k = 0; k < 8; k++) {
+        for (int32_t x = 0; x < 3; x++) {
+            b->lo[x] = fminf(b->lo[x], node->lo[x][k]);
+            b->hi[x] = fmaxf(b->hi[x], node->hi[x][k]);
+        }
+        b->radius = fmaxf(b->radius, node->radius[k]);
+    }
+}
+
+un_box_bound un_boxes_bound(const un_boxes *boxes, int64_t node)
+{
+    un_box_bound b = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, NAN};
+    widen(&b, boxes->nodes + node);
+    return b;
+}
+
 typedef struct build_args {
     un_boxes *boxes;
+    const un_box_bound *bound; /* of the lowest level; NULL: its nodes are here */
     int32_t level;
 } build_args;
 
@@ -62,34 +81,49 @@ static void build_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) {
         un_group_box *node = boxes->nodes + first + n;
         for (int32_t c = 0; c < 8; c++) {
+            int64_t child = 8 * n + c;
             clear_lane(node, c);
-            if (8 * n + c >= first - below) continue;
-            const un_group_box *child = boxes->nodes + below + 8 * n + c;
-            for (int32_t k = 0; k < 8; k++) {
-                for (int32_t x = 0; x < 3; x++) {
-                    node->lo[x][c] = fminf(node->lo[x][c], child->lo[x][k]);
-                    node->hi[x][c] = fmaxf(node->hi[x][c], child->hi[x][k]);
-                }
-                node->radius[c] = fmaxf(node->radius[c], child->radius[k]);
-            }
+            if (child >= first - below) continue;
+            bool told = a->bound && a->level == 1;
+            un_box_bound b = told ? a->bound[child] : un_boxes_bound(boxes, below + child);
+            for (int32_t x = 0; x < 3; x++) node->lo[x][c] = b.lo[x], node->hi[x][c] = b.hi[x];
+            node->radius[c] = b.radius;
         }
     }
+}
+
+static void build_levels(un_context *ctx, un_boxes *boxes, const un_box_bound *bound)
+{
+    build_args a = {boxes, bound, 1};
+    for (; a.level < boxes->level_count; a.level++)
+        un_parallel_for(ctx, boxes->level_first[a.level + 1] - boxes->level_first[a.level],
+                        NODE_GRAIN, build_nodes, &a);
+}
+
+static void find_room(un_boxes *boxes, const un_box_bound *all)
+{
+    boxes->room = 0;
+    for (int32_t x = 0; x < 3; x++)
+        if (all->lo[x] <= all->hi[x])
+            boxes->room =
+                fmaxf(boxes->room, 4 * FLT_EPSILON * fmaxf(fabsf(all->lo[x]), fabsf(all->hi[x])));
 }
 
 void un_boxes_build(un_context *ctx, un_boxes *boxes)
 {
     if (boxes->level_count == 0) return;
     for (int64_t leaf = boxes->leaf_count; leaf % 8; leaf++) un_boxes_set_empty(boxes, leaf);
-    build_args a = {boxes, 1};
-    for (; a.level < boxes->level_count; a.level++)
-        un_parallel_for(ctx, boxes->level_first[a.level + 1] - boxes->level_first[a.level],
-                        NODE_GRAIN, build_nodes, &a);
-    const un_group_box *top = boxes->nodes + boxes->level_first[boxes->level_count] - 1;
-    boxes->room = 0;
-    for (int32_t c = 0; c < 8; c++)
-        for (int32_t x = 0; x < 3; x++)
-            if (top->lo[x][c] <= top->hi[x][c])
-                boxes->room =
-                    fmaxf(boxes->room,
-                          4 * FLT_EPSILON * fmaxf(fabsf(top->lo[x][c]), fabsf(top->hi[x][c])));
+    build_levels(ctx, boxes, NULL);
+    un_box_bound all = un_boxes_bound(boxes, boxes->level_first[boxes->level_count] - 1);
+    find_room(boxes, &all);
+}
+
+void un_boxes_build_above(un_context *ctx, un_boxes *boxes, const un_box_bound *bound)
+{
+    if (boxes->level_count == 0) return;
+    build_levels(ctx, boxes, bound);
+    un_box_bound all = bound[0];
+    if (boxes->level_count > 1)
+        all = un_boxes_bound(boxes, boxes->level_first[boxes->level_count] - 1);
+    find_room(boxes, &all);
 }

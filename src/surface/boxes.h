@@ -21,6 +21,12 @@ void un_boxes_set(un_boxes *boxes, int64_t leaf, un_box3 box, double radius);
 void un_boxes_set_empty(un_boxes *boxes, int64_t leaf);
 /* Builds the levels above the leaves. */
 void un_boxes_build(un_context *ctx, un_boxes *boxes);
+/* The same where not all nodes of the lowest level are here, from the bounds of all of them. */
+typedef struct un_box_bound {
+    float lo[3], hi[3], radius;
+} un_box_bound;
+un_box_bound un_boxes_bound(const un_boxes *boxes, int64_t node);
+void un_boxes_build_above(un_context *ctx, un_boxes *boxes, const un_box_bound *bound);
 
 /* Squares of the distances from the box [lo, hi] to eight boxes. */
 static inline un_lanes8 un_boxes_gaps(const un_group_box *box, const un_lanes8 lo[3],

@@ -60,6 +60,7 @@ typedef struct level_set {
     const float *radius, *depth;
     const un_walls *walls; /* NULL: no solids */
     double gap;
+    uint8_t *want; /* over ranks: blocks of hulls to get */
     const un_tet_graph *graph;
     uint8_t *air, *mark; /* at nodes */
     int32_t *narrow;     /* nodes in narrow air */
@@ -147,6 +148,25 @@ static int64_t ball_at(const level_set *s, un_vec3 x)
     return find_ball(&b, s->balls.level_count - 1, 0);
 }
 
+static void find_balls(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    const nodes *at = &s->line;
+    int64_t ball = -1;
+    for (int64_t n = begin; n < end; n++) {
+        un_vec3 x = at->x[n];
+        at->value[n] = -INFINITY;
+        at->phi[n] = -1;
+        at->slope[n][0] = at->slope[n][1] = at->slope[n][2] = 0;
+        if (ball >= 0 && in_ball(s, ball, x)) continue; /* in the same ball as the last node */
+        int64_t found = ball_at(s, x);
+        if (found >= 0)
+            ball = found;
+        else
+            at->phi[n] = 0; /* the hulls will tell */
+    }
+}
+
 /* ---- signs ---- */
 
 /* Nodes evaluated together: they are consecutive along the curve. */
@@ -175,8 +195,15 @@ static void ask_bunch(level_set *s, bunch *b)
         at->slope[n][1] = (float)slope.y;
         at->slope[n][2] = (float)slope.z;
         at->value[n] = (float)value;
-        if (value >= 0) at->phi[n] = 1;
+        at->phi[n] = value >= 0 ? 1 : -1;
     }
+    b->count = 0;
+}
+
+/* Over ranks, before that. */
+static void want_bunch(level_set *s, bunch *b)
+{
+    if (b->count > 0) un_hulls_want(s->hulls, b->box, b->reach, s->want);
     b->count = 0;
 }
 
@@ -198,30 +225,45 @@ static bool add_to_bunch(bunch *b, int32_t n, un_vec3 x, double h)
     return true;
 }
 
-static void find_signs(void *arg, int64_t begin, int64_t end)
+static void over_bunches(level_set *s, int64_t begin, int64_t end,
+                         void (*act)(level_set *, bunch *))
 {
-    level_set *s = arg;
     const nodes *at = &s->line;
     bunch b;
     b.count = 0;
-    int64_t ball = -1;
     for (int64_t n = begin; n < end; n++) {
+        if (at->phi[n] < 0) continue; /* in a ball */
         un_vec3 x = at->x[n];
-        at->value[n] = -INFINITY;
-        at->phi[n] = -1;
-        at->slope[n][0] = at->slope[n][1] = at->slope[n][2] = 0;
-        if (ball >= 0 && in_ball(s, ball, x)) continue; /* in the same ball as the last node */
-        int64_t found = ball_at(s, x);
-        if (found >= 0) {
-            ball = found;
-            continue;
-        }
         double h = un_octree_size(s->mesh->tree, at->level[n]);
         if (add_to_bunch(&b, (int32_t)n, x, h)) continue;
-        ask_bunch(s, &b);
+        act(s, &b);
         add_to_bunch(&b, (int32_t)n, x, h);
     }
-    ask_bunch(s, &b);
+    act(s, &b);
+}
+
+static void find_signs(void *arg, int64_t begin, int64_t end)
+{
+    over_bunches(arg, begin, end, ask_bunch);
+}
+
+static void want_signs(void *arg, int64_t begin, int64_t end)
+{
+    over_bunches(arg, begin, end, want_bunch);
+}
+
+/* Over ranks: gets the hulls that the elements of a loop will ask for. */
+static un_status fetch_hulls(level_set *s, un_parallel_body *body, int64_t count)
+{
+    if (!s->hulls->here) return UN_OK;
+    s->want = un_alloc_zero(s->ctx, (size_t)s->hulls->block_count + 1, 1);
+    un_status status = un_ranks_agree(s->ctx, s->want ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) {
+        un_parallel_for(s->ctx, count, NODE_GRAIN, body, s);
+        status = un_hulls_fetch(s->hulls, s->want);
+    }
+    un_free(s->ctx, s->want);
+    return status;
 }
 
 /* ---- gaps ---- */
@@ -448,24 +490,49 @@ static un_vec3 place_vertex(const level_set *s, const un_hull_local *local, cons
     return t < 0.5 ? ray_point(&r, t) : un_mad(e->liquid, r.way, t - 1);
 }
 
-/* Edges are sorted along the curve too. */
+/* Edges are sorted along the curve too. Returns the end of the bunch. */
+static int64_t next_edges(const level_set *s, int64_t first, int64_t end, cut_edge *edge,
+                          un_box3 *box)
+{
+    int64_t last = first;
+    *box = (un_box3){{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+    for (; last < end && last < first + 2 * BUNCH_MAX; last++) {
+        cut_edge *e = &edge[last - first];
+        *e = find_edge(s, last);
+        un_vec3 a = e->air, b = e->liquid;
+        un_box3 wider = {un_min3(box->min, un_min3(a, b)), un_max3(box->max, un_max3(a, b))};
+        un_vec3 size = un_sub(wider.max, wider.min);
+        double width = (BUNCH_WIDTH + 1) * un_length(un_sub(b, a));
+        if (last > first && fmax(size.x, fmax(size.y, size.z)) > width) break;
+        *box = wider;
+    }
+    return last;
+}
+
+/* The bound of a search on an edge is at most the distance that it begins with and its length. */
+static void want_crossings(void *arg, int64_t begin, int64_t end)
+{
+    level_set *s = arg;
+    cut_edge edge[2 * BUNCH_MAX];
+    un_box3 box;
+    for (int64_t first = begin, last; first < end; first = last) {
+        double reach = 0;
+        last = next_edges(s, first, end, edge, &box);
+        for (int64_t v = 0; v < last - first; v++)
+            if (edge[v].value >= 0)
+                reach = fmax(reach, edge[v].value + un_length(un_sub(edge[v].liquid, edge[v].air)));
+        un_hulls_want(s->hulls, box, 1.0001 * reach, s->want);
+    }
+}
+
 static void find_crossings(void *arg, int64_t begin, int64_t end)
 {
     level_set *s = arg;
     un_hull_local local;
     cut_edge edge[2 * BUNCH_MAX];
+    un_box3 box;
     for (int64_t first = begin, last; first < end; first = last) {
-        un_box3 box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
-        for (last = first; last < end && last < first + 2 * BUNCH_MAX; last++) {
-            cut_edge *e = &edge[last - first];
-            *e = find_edge(s, last);
-            un_vec3 a = e->air, b = e->liquid;
-            un_box3 wider = {un_min3(box.min, un_min3(a, b)), un_max3(box.max, un_max3(a, b))};
-            un_vec3 size = un_sub(wider.max, wider.min);
-            double width = (BUNCH_WIDTH + 1) * un_length(un_sub(b, a));
-            if (last > first && fmax(size.x, fmax(size.y, size.z)) > width) break;
-            box = wider;
-        }
+        last = next_edges(s, first, end, edge, &box);
         un_hulls_gather(s->hulls, box, 0, &local);
         for (int64_t v = first; v < last; v++)
             s->crossing[v] = place_vertex(s, &local, &edge[v - first]);
@@ -590,6 +657,7 @@ static un_status cross_ranks(level_set *s, un_blocks *b)
     UN_TRY(agree(s, need_edges(s, b, own)));
     un_field field = {"edges", s->edges, NULL, sizeof *s->edges};
     UN_TRY(un_blocks_share(b, &field, 1));
+    UN_TRY(fetch_hulls(s, want_crossings, b->end - b->begin));
     un_parallel_for(s->ctx, b->end - b->begin, NODE_GRAIN, find_crossings, s);
     memcpy(cut->x + own.begin, s->crossing + (range.begin - b->begin),
            (size_t)(own.end - own.begin) * sizeof *cut->x);
@@ -633,6 +701,8 @@ static un_status cut_hulls(level_set *s, un_arena *arena, float *phi)
 {
     UN_TRY(agree(s, need_nodes(s, phi)));
     UN_TRY(begin_line(s));
+    un_parallel_for(s->ctx, s->line_count, NODE_GRAIN, find_balls, s);
+    UN_TRY(fetch_hulls(s, want_signs, s->line_count));
     un_parallel_for(s->ctx, s->line_count, NODE_GRAIN, find_signs, s);
     UN_TRY(spread_signs(s));
     UN_TRY(fill_gaps(s));

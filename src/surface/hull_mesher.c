@@ -58,6 +58,7 @@ typedef struct mesher_state {
     un_arena arena; /* lives to the end */
     un_arena cut;   /* the cut that the contour is made from */
     un_arena scratch;
+    un_arena motion; /* over ranks: velocities */
     un_groups groups;
     un_hulls *hulls;
     un_octree tree;
@@ -223,9 +224,10 @@ static un_status add_drops(mesher_state *s)
 /* True if a thread is too thin for the leaves of the resolution. */
 static bool needs_finer(const mesher_state *s)
 {
+    bool finer = false;
     for (int64_t i = 0; i < s->hulls->sheet_count; i++)
-        if (s->hulls->sheets[i].leaf > 0 && s->hulls->sheets[i].leaf < s->leaf) return true;
-    return false;
+        finer |= s->hulls->sheets[i].leaf > 0 && s->hulls->sheets[i].leaf < s->leaf;
+    return s->shared ? un_ranks_max(s->ctx, finer) > 0 : finer;
 }
 
 /* The brick has a whole number of coarsest leaves along each axis, as close as possible to the
@@ -284,7 +286,6 @@ typedef struct request_args {
     uint8_t *at_solid; /* by particle */
     int32_t *solid;    /* particles at solids; their requests follow those of the sheets */
     int64_t solid_first;
-    int64_t sheet_begin; /* over ranks each one makes some of them */
 } request_args;
 
 static int32_t sheet_level(const mesher_state *s, const un_hull_sheet *sheet)
@@ -318,7 +319,7 @@ static void request_leaves(void *arg, int64_t begin, int64_t end)
     request_args *a = arg;
     mesher_state *s = a->s;
     for (int64_t i = begin; i < end; i++) {
-        const un_hull_sheet *sheet = &s->hulls->sheets[a->sheet_begin + i];
+        const un_hull_sheet *sheet = &s->hulls->sheets[i];
         int32_t n = sheet_steps(s, sheet), level = sheet_level(s, sheet);
         double scale = n > 0 ? 1.0 / n : 0, leaf = un_octree_size(&s->tree, level);
         int64_t to = a->first[i];
@@ -363,11 +364,9 @@ static void request_at_solids(void *arg, int64_t begin, int64_t end)
 static un_status list_requests(mesher_state *s, request_args *a, un_octree_request *request)
 {
     const un_particles *p = s->in->particles;
-    un_part part = un_hulls_part(s->ctx, s->shared, s->hulls->sheet_count);
     un_part particles = un_hulls_part(s->ctx, s->shared, p->count);
-    int64_t sheets = part.end - part.begin, count = 0;
+    int64_t sheets = s->hulls->sheet_count, count = 0;
     int32_t solid_count = 0;
-    a->sheet_begin = part.begin;
     if (s->in->walls && s->in->walls->bodies->count) {
         a->at_solid = un_arena_alloc(&s->scratch, (size_t)p->count + 1, 1);
         if (!a->at_solid) return UN_ERROR_MEMORY;
@@ -379,7 +378,7 @@ static un_status list_requests(mesher_state *s, request_args *a, un_octree_reque
     if (!a->first) return UN_ERROR_MEMORY;
     for (int64_t i = 0; i < sheets; i++) {
         a->first[i] = count;
-        count += sheet_points(s, &s->hulls->sheets[part.begin + i]);
+        count += sheet_points(s, &s->hulls->sheets[i]);
     }
     a->solid_first = count;
     count += solid_count;
@@ -565,6 +564,7 @@ static un_status make_hulls(mesher_state *s, un_hulls_report *report)
                                     (const double *const[3]){p->x[0], p->x[1], p->x[2]}, in->radius,
                                     p->count)));
     UN_TRY(set_drops_apart(s));
+    un_arena_free(&s->motion);
     un_hulls_def def = {.groups = &s->groups,
                         .radius = s->joining,
                         .flags = p->flags,
@@ -652,7 +652,7 @@ static un_status take_as_saved(mesher_state *s)
     s->as_saved = *s->in;
     s->as_saved.particles = mine;
     if (s->shared) {
-        UN_TRY(un_all_particles_get(s->ctx, &s->arena, &s->all, s->in));
+        UN_TRY(un_all_particles_get(s->ctx, &s->arena, &s->motion, &s->all, s->in));
         s->as_saved.radius = s->all.radius;
         s->as_saved.depth = s->all.depth;
         s->in = &s->as_saved;
@@ -679,6 +679,7 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     un_arena_init(&s.arena, ctx);
     un_arena_init(&s.cut, ctx);
     un_arena_init(&s.scratch, ctx);
+    un_arena_init(&s.motion, ctx);
     un_tets_init(ctx, &s.tets);
     un_status status = take_as_saved(&s);
     if (status == UN_OK) status = make_hulls(&s, report);
@@ -694,6 +695,8 @@ un_status un_surface_mesh_hulls(un_context *ctx, un_trimesh *mesh, const un_hull
     un_octree_free(&s.tree);
     un_arena_free(&s.scratch);
     un_arena_free(&s.cut);
+    un_arena_free(&s.motion);
+    if (status == UN_OK && s.shared) status = un_all_velocities_get(ctx, &s.arena, &s.all, mesher);
     if (status == UN_OK) status = agree(&s, s.shared && un_rank(ctx) > 0 ? UN_OK : finish_mesh(&s));
     if (status != UN_OK) un_trimesh_free(ctx, mesh);
     un_pieces_free(ctx, &s.pieces);

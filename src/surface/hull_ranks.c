@@ -1,10 +1,11 @@
 /* The output surface of hulls, made by several ranks.
  *
- * Every rank has what a surface is made from: particles with their places and velocities in single
- * precision's digits, volumes, radii, depths and flags, 65 bytes each, and later all exposed hulls.
- * So each does its part of a loop over particles or hulls as one rank would, and the parts are
- * joined. The mesh is shared out along its curve, with work as requests for leaves have it
- * (hull_mesher.c); rank 0 gets the contour and finishes it. */
+ * Every rank has what a surface is made from: particles with their places in single precision's
+ * digits, volumes, radii, depths and flags, 41 bytes each, and their velocities while it finds thin
+ * liquid. So each does its part of a loop over particles as one rank would, and the parts are
+ * joined. Of the hulls a rank has an even part, and then those around its part of the mesh. The
+ * mesh is shared out along its curve, with work as requests for leaves have it (hull_mesher.c);
+ * rank 0 gets the contour and finishes it. */
 #include "surface/hulls.h"
 #include "surface/hulls_ranks.h"
 
@@ -62,13 +63,13 @@ un_status un_blocks_share(un_blocks *b, const un_field *fields, int32_t count)
 
 /* ---- particles ---- */
 
-static un_status need_all(un_arena *arena, un_all_particles *all, size_t count)
+static un_status need_all(un_arena *arena, un_arena *motion, un_all_particles *all, size_t count)
 {
     un_particles *p = &all->particles;
     bool able = true;
     for (int a = 0; a < 3; a++) {
         p->x[a] = un_arena_alloc(arena, count + 1, sizeof *p->x[a]);
-        p->v[a] = un_arena_alloc(arena, count + 1, sizeof *p->v[a]);
+        p->v[a] = un_arena_alloc(motion, count + 1, sizeof *p->v[a]);
         able = able && p->x[a] && p->v[a];
     }
     p->volume = un_arena_alloc(arena, count + 1, sizeof *p->volume);
@@ -79,13 +80,13 @@ static un_status need_all(un_arena *arena, un_all_particles *all, size_t count)
     return able ? UN_OK : UN_ERROR_MEMORY;
 }
 
-un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_all_particles *all,
-                               const un_hull_mesher *in)
+un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_arena *motion,
+                               un_all_particles *all, const un_hull_mesher *in)
 {
     const un_particles *from = in->particles;
     un_particles *p = &all->particles;
     *p = (un_particles){.count = (int32_t)in->range.total};
-    UN_TRY(un_ranks_agree(ctx, need_all(arena, all, (size_t)in->range.total)));
+    UN_TRY(un_ranks_agree(ctx, need_all(arena, motion, all, (size_t)in->range.total)));
     int64_t count = in->own.end - in->own.begin;
     for (int64_t i = 0; i < count; i++) {
         int64_t q = in->own.begin + i, to = in->range.begin + i;
@@ -107,6 +108,26 @@ un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_all_particle
         fields[7 + a] = (un_layered){p->v[a], sizeof *p->v[a]};
     }
     return un_ranks_join(ctx, in->range, fields, 10);
+}
+
+un_status un_all_velocities_get(un_context *ctx, un_arena *arena, un_all_particles *all,
+                                const un_hull_mesher *in)
+{
+    int64_t count = in->own.end - in->own.begin, room = un_rank(ctx) == 0 ? in->range.total : 0;
+    double *mine = un_arena_alloc(arena, (size_t)count + 1, sizeof *mine);
+    bool able = mine;
+    for (int a = 0; a < 3; a++) {
+        all->particles.v[a] = un_arena_alloc(arena, (size_t)room + 1, sizeof *mine);
+        able = able && all->particles.v[a];
+    }
+    UN_TRY(un_ranks_agree(ctx, able ? UN_OK : UN_ERROR_MEMORY));
+    for (int a = 0; a < 3; a++) {
+        const double *from = in->particles->v[a] + in->own.begin;
+        for (int64_t i = 0; i < count; i++) mine[i] = (double)(float)from[i];
+        un_ranks_own_window(ctx, in->range, mine, sizeof *mine, 0, in->range.total,
+                            all->particles.v[a]);
+    }
+    return UN_OK;
 }
 
 un_status un_all_markers_get(un_context *ctx, un_arena *arena, un_all_markers *all,

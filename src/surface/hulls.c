@@ -181,7 +181,8 @@ static un_status find_points(un_context *ctx, un_arena *arena, const un_hulls_de
 
 typedef struct block_args {
     un_hulls *hulls;
-    const un_hull_shape *shape;
+    const un_hull_shape *shape; /* of hulls from `first` on */
+    int64_t first;
 } block_args;
 
 static void build_blocks(void *arg, int64_t begin, int64_t end)
@@ -192,7 +193,7 @@ static void build_blocks(void *arg, int64_t begin, int64_t end)
         for (int32_t l = 0; l < 8; l++) {
             /* an incomplete block repeats the last hull */
             int64_t i = un_min64(8 * n + l, a->hulls->count - 1);
-            const un_hull_shape *shape = a->shape + i;
+            const un_hull_shape *shape = a->shape + (i - a->first);
             un_box3 box = {un_min3(shape->x[0], un_min3(shape->x[1], shape->x[2])),
                            un_max3(shape->x[0], un_max3(shape->x[1], shape->x[2]))};
             un_hull_block_set(block, l, shape);
@@ -203,17 +204,30 @@ static void build_blocks(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static un_status build_tree(un_hulls *h, const un_hull_shape *shape, int64_t count)
+static void plan_blocks(un_hulls *h, int64_t count)
 {
-    un_context *ctx = h->ctx;
     h->count = count;
     h->block_count = (count + 7) / 8;
-    int64_t nodes = un_boxes_plan(&h->boxes, count);
+    h->own = (un_range){0, h->block_count, h->block_count};
+}
+
+/* Own blocks, of hulls of these shapes. */
+static un_status fill_blocks(un_hulls *h, const un_hull_shape *shape)
+{
+    un_context *ctx = h->ctx;
+    int64_t nodes = un_boxes_plan(&h->boxes, h->count);
     UN_ALLOC(ctx, h->blocks, h->block_count + 1);
     UN_ALLOC(ctx, h->boxes.nodes, nodes + 1);
-    block_args a = {h, shape};
-    un_parallel_for(ctx, h->block_count, BLOCK_GRAIN, build_blocks, &a);
-    un_boxes_build(ctx, &h->boxes);
+    block_args a = {h, shape, 8 * h->own.begin};
+    un_parallel_part(ctx, (un_part){h->own.begin, h->own.end}, BLOCK_GRAIN, build_blocks, &a);
+    return UN_OK;
+}
+
+static un_status build_tree(un_hulls *h, const un_hull_shape *shape, int64_t count)
+{
+    plan_blocks(h, count);
+    UN_TRY(fill_blocks(h, shape));
+    un_boxes_build(h->ctx, &h->boxes);
     return UN_OK;
 }
 
@@ -370,9 +384,10 @@ static float slim_leaf(const un_hulls_def *def, const un_hull_points *points,
 static un_status keep_sheets(un_hulls *h, const un_hulls_def *def, const un_hull_points *points,
                              const un_hull_list *list)
 {
-    h->sheets = un_alloc(h->ctx, 2 * (size_t)list->count + 1, sizeof *h->sheets);
+    int64_t begin = 8 * h->own.begin, end = un_min64(8 * h->own.end, list->count);
+    h->sheets = un_alloc(h->ctx, 2 * (size_t)(end - begin) + 1, sizeof *h->sheets);
     if (!h->sheets) return UN_ERROR_MEMORY;
-    for (int64_t n = 0; n < list->count; n++) {
+    for (int64_t n = begin; n < end; n++) {
         const un_hull_entry *entry = list->entry + n;
         un_hull_shape hull = shape_of(points, entry);
         const float *size = points->size;
@@ -478,27 +493,53 @@ typedef struct shape_args {
     const un_hull_points *points;
     const un_hull_list *list;
     un_hull_shape *shape;
+    int64_t first; /* hull that shapes begin with */
 } shape_args;
 
 static void copy_shapes(void *arg, int64_t begin, int64_t end)
 {
     shape_args *a = arg;
-    for (int64_t n = begin; n < end; n++) a->shape[n] = shape_of(a->points, a->list->entry + n);
+    for (int64_t n = begin; n < end; n++)
+        a->shape[n - a->first] = shape_of(a->points, a->list->entry + n);
 }
 
-/* What the list says, without depths. */
+/* Own blocks of the list, and of their boxes the lowest level. bounds: over ranks, room for all
+ * blocks. */
 static un_status fill_hulls(un_hulls *h, un_arena *arena, const un_hulls_def *def,
-                            const un_hull_points *points, const un_hull_list *list)
+                            const un_hull_points *points, const un_hull_list *list,
+                            un_box_bound **bounds)
 {
     un_context *ctx = h->ctx;
-    shape_args a = {points, list, NULL};
-    a.shape = un_arena_alloc(arena, (size_t)list->count + 1, sizeof *a.shape);
-    if (!a.shape) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, list->count, BLOCK_GRAIN, copy_shapes, &a);
-    UN_TRY(build_tree(h, a.shape, list->count));
+    plan_blocks(h, list->count);
+    un_part own = un_hulls_part(ctx, def->shared, h->block_count);
+    h->own = (un_range){own.begin, own.end, h->block_count};
+    un_part part = {8 * own.begin, un_min64(8 * own.end, list->count)};
+    shape_args a = {points, list, NULL, part.begin};
+    a.shape = un_arena_alloc(arena, (size_t)(part.end - part.begin) + 1, sizeof *a.shape);
+    *bounds = un_arena_alloc(arena, def->shared ? (size_t)h->block_count + 1 : 1, sizeof **bounds);
+    if (!a.shape || !*bounds) return UN_ERROR_MEMORY;
+    un_parallel_part(ctx, part, BLOCK_GRAIN, copy_shapes, &a);
+    UN_TRY(fill_blocks(h, a.shape));
+    if (def->shared) {
+        h->here = un_alloc_zero(ctx, (size_t)h->block_count + 1, 1);
+        if (!h->here) return UN_ERROR_MEMORY;
+    }
     if (def->sheets) UN_TRY(keep_sheets(h, def, points, list));
     bool pieces = def->slim && def->slim->count > 0 && !(def->shared && un_rank(ctx) > 0);
     return pieces ? find_pieces(h, def, points, list) : UN_OK;
+}
+
+/* Over ranks: all get the levels above the lowest. */
+static void join_boxes(un_hulls *h, un_box_bound *bounds)
+{
+    if (h->own.end == h->block_count && h->own.begin < h->own.end)
+        for (int64_t leaf = h->count; leaf % 8; leaf++) un_boxes_set_empty(&h->boxes, leaf);
+    for (int64_t b = h->own.begin; b < h->own.end; b++) {
+        bounds[b] = un_boxes_bound(&h->boxes, b);
+        h->here[b] = 1;
+    }
+    un_ranks_spread_even(h->ctx, h->block_count, bounds, sizeof *bounds);
+    un_boxes_build_above(h->ctx, &h->boxes, bounds);
 }
 
 un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *def,
@@ -512,8 +553,11 @@ un_status un_hulls_create(un_context *ctx, un_arena *arena, const un_hulls_def *
     UN_TRY(un_hulls_prune(ctx, arena, &points, def->shared, &list, report ? report : &local));
     un_hulls *h = un_alloc_zero(ctx, 1, sizeof *h);
     if (h) h->ctx = ctx;
-    un_status status = h ? fill_hulls(h, arena, def, &points, &list) : UN_ERROR_MEMORY;
+    un_box_bound *bounds = NULL;
+    un_status status = h ? fill_hulls(h, arena, def, &points, &list, &bounds) : UN_ERROR_MEMORY;
     status = un_hulls_agree(ctx, def->shared, status);
+    if (status == UN_OK && def->shared) join_boxes(h, bounds);
+    if (status == UN_OK && !def->shared) un_boxes_build(ctx, &h->boxes);
     if (status == UN_OK && !def->depth) status = measure_depth(arena, h, def, &points, &list);
     if (status != UN_OK)
         un_hulls_destroy(h);
@@ -527,6 +571,7 @@ void un_hulls_destroy(un_hulls *hulls)
     if (!hulls) return;
     un_free(hulls->ctx, hulls->blocks);
     un_free(hulls->ctx, hulls->boxes.nodes);
+    un_free(hulls->ctx, hulls->here);
     un_free(hulls->ctx, hulls->sheets);
     un_free(hulls->ctx, hulls->depth);
     un_free(hulls->ctx, hulls->piece);

@@ -81,7 +81,9 @@ struct un_hulls {
     int64_t block_count;
     un_hull_block *blocks;
     un_boxes boxes;        /* over the hulls: of the centres, and the largest radius */
-    un_hull_sheet *sheets; /* if wanted */
+    un_range own;          /* over ranks: blocks of this one, an even part */
+    uint8_t *here;         /* over ranks, by block: it and its boxes are here; NULL: all are */
+    un_hull_sheet *sheets; /* if wanted; over ranks, of own blocks */
     int64_t sheet_count;
     float *depth;   /* at the particles, if they came without depths; else NULL */
     int32_t *piece; /* at the particles, if thin ones were given: one of those connected to it
@@ -197,6 +199,11 @@ void un_hulls_gather(const un_hulls *hulls, un_box3 box, double reach, un_hull_l
 double un_hull_local_distance(const un_hull_local *local, un_vec3 x, double bound,
                               un_vec3 *direction);
 
+/* Over ranks: marks the blocks that those two may look at, for this box and reach or less; then all
+ * ranks get those they have marked. Others must not be looked at (hulls_fetch.c). */
+void un_hulls_want(const un_hulls *hulls, un_box3 box, double reach, uint8_t *want);
+un_status un_hulls_fetch(const un_hulls *hulls, const uint8_t *want);
+
 /* ---- several ranks make one output surface (hull_ranks.c) ---- */
 
 /* For loops whose last bits depend on where blocks begin, over elements that ranks hold in ranges:
@@ -244,7 +251,7 @@ typedef struct un_hulls_cut_def {
 } un_hulls_cut_def;
 /* Finds cut tets and edges with their crossings, not yet triangulated. The cut goes to one arena,
  * temporaries to the other. phi: room for a value per node, set to -1 in liquid, 1 elsewhere. Over
- * ranks: with all hulls on every rank, around this rank's own nodes. */
+ * ranks: around this rank's own nodes. */
 un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
                        const un_hulls_cut_def *def, float *phi, un_cut *cut);
 

@@ -169,6 +169,7 @@ static void ask(asking *a, int32_t level, int64_t node)
     uint32_t left = un_lanes8_less(gap2, reach);
     if (level == 0) {
         if (!left) return;
+        UN_ASSERT(!h->here || h->here[node]);
         float distance = block_distance(h->blocks + node, a->x);
         if (distance < a->best) a->best = distance, a->block = node;
         return;
@@ -246,6 +247,7 @@ static void gather(gathering *g, int32_t level, int64_t node)
             continue;
         }
         un_hull_local *local = g->local;
+        UN_ASSERT(!h->here || h->here[node]);
         if (local->count < UN_HULL_LOCAL_MAX)
             copy_lane(&local->block[local->count / 8], local->count % 8, h->blocks + node, c);
         local->count++;

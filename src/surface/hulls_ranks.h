@@ -5,13 +5,16 @@
 #include "surface/surface.h"
 
 /* The particles of all ranks, as far as a surface needs them, with places and velocities rounded as
- * files have them. From the arena. */
+ * files have them. From the arena, but velocities from `motion`. */
 typedef struct un_all_particles {
     un_particles particles;
     float *radius, *depth;
 } un_all_particles;
-un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_all_particles *all,
-                               const un_hull_mesher *in);
+un_status un_all_particles_get(un_context *ctx, un_arena *arena, un_arena *motion,
+                               un_all_particles *all, const un_hull_mesher *in);
+/* After `motion` is free: rank 0 gets velocities again. */
+un_status un_all_velocities_get(un_context *ctx, un_arena *arena, un_all_particles *all,
+                                const un_hull_mesher *in);
 /* The same for a level set of hulls: as they are, without velocities, volumes and depths. */
 typedef struct un_all_markers {
     const double *x[3];
