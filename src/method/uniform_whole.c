@@ -99,12 +99,12 @@ un_status un_uniform_gather(void *state, unsigned what)
     un_uniform *s = state;
     un_uniform_ranks *r = &s->ranks;
     if (!r->bars) return UN_OK;
-    if (what & UN_SHOW_SURFACE && s->core.grid.dim == 2) what |= UN_SHOW_ALL; /* else shared */
     if (what & UN_SHOW_FRONTS) what |= UN_SHOW_LEVEL;
     if (what & (UN_SHOW_PROBES | UN_SHOW_FRONTS)) {
         UN_TRY(probe_particles(s, what & UN_SHOW_FRONTS));
-        what &= ~(unsigned)UN_SHOW_PARTICLES;
+        what &= ~(unsigned)UN_SHOW_PARTICLES; /* they were for probes */
     }
+    if (what & UN_SHOW_SURFACE && s->core.grid.dim == 2) what |= UN_SHOW_ALL; /* else shared */
     what &= ~r->has;
     UN_TRY(gather_fields(s, what));
     if (what & UN_SHOW_PARTICLES) UN_TRY(gather_particles(s));

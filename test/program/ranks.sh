@@ -114,7 +114,8 @@ EOF
 cat >flat.lua <<'EOF'
 scene { method = "uniform", domain = { size = {1, 1} }, detail = { finest = 40, surface = 30 },
         frames = { count = 6, rate = 24 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },
-        solids = { sphere { center = {0.7, 0.1}, radius = 0.1 } } }
+        solids = { sphere { center = {0.7, 0.1}, radius = 0.1 } },
+        probes = { front { axis = "x" }, flux { min = {0.5, 0}, max = {0.5, 1} } } }
 EOF
 cat >stream.lua <<'EOF'
 scene { method = "uniform", domain = { size = {1, 1, 1} }, detail = { finest = 16, surface = 16 },
