@@ -27,7 +27,7 @@ static void print_check(const char *path, const un_check *check)
 
 static void print_share(int32_t ranks, const un_check_share *share)
 {
-    printf("  %d processes, each on a machine like this one, without surfaces:\n", ranks);
+    printf("  %d processes, each on a machine like this one:\n", ranks);
     printf("    memory    at most about %s\n", app_bytes(share->bytes).text);
     if (share->seconds_per_frame > 0)
         printf("    time      about %s per frame\n", app_seconds(share->seconds_per_frame).text);

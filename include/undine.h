@@ -130,7 +130,7 @@ typedef struct un_check {
 
 UN_API un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check);
 /* The memory and time of the process that needs most, of this many that share the scene, each on a
- * machine like this one, without surfaces. Fails if the method works in one process only. check:
+ * machine like this one. Fails if the method works in one process only. check:
  * what un_scene_check found. busy: processes that have work. */
 typedef struct un_check_share {
     double bytes, seconds_per_frame;

@@ -319,6 +319,8 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
     if (ranks == 1) return UN_OK;
     double each = knows_solids(&scene->def) ? RANK_SOLIDS_BYTES : RANK_CELL_BYTES;
     share->bytes = RANK_BYTES + each * (double)check->cell_count + check->bytes * part;
+    if (scene->def.domain.dim == 2 && scene->def.output.surface)
+        share->bytes = RANK_BYTES + check->bytes; /* rank 0 */
     share->seconds_per_frame *= RANK_TIME * part;
     return UN_OK;
 }
