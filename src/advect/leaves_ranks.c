@@ -123,12 +123,11 @@ un_status un_leaf_paths_ask(un_context *ctx, const un_leaf_paths *paths, un_leaf
     UN_TRY(un_exchange_create_rounds(ctx, &rounds));
     un_status status = send_queries(&s, count);
     for (int64_t all = 1; all > 0;) {
-        void *in;
-        int64_t arrived;
-        status = un_exchange_round(rounds, status, s.out, s.to, s.count, sizeof *s.out, &in,
-                                   &arrived, &all);
+        un_round round = {.from = s.out, .to = s.to, .count = s.count, .size = sizeof *s.out};
+        status = un_exchange_round(rounds, status, &round);
         if (status != UN_OK) break;
-        status = run_errands(&s, in, arrived);
+        all = round.all;
+        status = run_errands(&s, round.in, round.in_count);
     }
     un_exchange_destroy(rounds);
     un_free(ctx, s.out);

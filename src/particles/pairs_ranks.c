@@ -124,8 +124,7 @@ static un_status gather_edges(matching *m, const un_pair_wish *wishes, int64_t c
     size_t room = (size_t)count + 1, ranks = (size_t)m->ranks;
     size_t own = (size_t)(m->own.end - m->own.begin);
     un_exchange *rounds = NULL;
-    edge *in = NULL;
-    int64_t in_count = 0, all;
+    un_round round = {.count = count, .size = sizeof(edge)};
     sending s = {un_arena_alloc(m->arena, room, sizeof *s.rank_of_j),
                  un_arena_alloc(m->arena, room, sizeof *s.to),
                  un_arena_alloc(m->arena, room, sizeof *s.out)};
@@ -143,11 +142,15 @@ static un_status gather_edges(matching *m, const un_pair_wish *wishes, int64_t c
         memset(m->across, 0, ranks * sizeof *m->across);
         status = find_ranks(m, wishes, count, &s);
     }
-    if (status == UN_OK)
-        status = un_exchange_round(rounds, UN_OK, s.out, s.to, count, sizeof *s.out, (void **)&in,
-                                   &in_count, &all);
-    if (status == UN_OK)
-        status = un_ranks_agree(m->ctx, sort_edges(m, wishes, s.rank_of_j, count, in, in_count));
+    round.from = s.out;
+    round.to = s.to;
+    if (status == UN_OK) status = un_exchange_round(rounds, UN_OK, &round);
+    if (status == UN_OK) {
+        status = un_exchange_late(rounds);
+        if (status == UN_OK)
+            status = sort_edges(m, wishes, s.rank_of_j, count, round.in, round.in_count);
+        status = un_ranks_agree(m->ctx, status);
+    }
     un_exchange_destroy(rounds);
     return status;
 }

@@ -25,8 +25,11 @@
  * (0.75 in transfer/tets.c; less here, for rounding). */
 #define PARTS_FROM 0.74
 #define NODES_REACH 4.0
-/* Coarse boxes of a rank: 1 kB in all. */
+/* Coarse boxes of a rank, 0.9 kB in all: every rank gets those of all. */
 #define COARSE 32
+typedef struct coarse_box {
+    float lo[3], hi[3], r;
+} coarse_box;
 
 /* The box of a block's particles, or of those on one rank. */
 typedef struct block_box {
@@ -217,31 +220,36 @@ static un_groups_walk walk_around(const copying *c, const un_groups *groups, con
 }
 
 /* Each rank's boxes, in a row, in a few. */
-static un_status share_coarse(copying *c, const block_box *told, int64_t count, block_box **all)
+static void share_coarse(const copying *c, const block_box *told, int64_t count, coarse_box *all)
 {
-    block_box mine[COARSE];
+    coarse_box mine[COARSE];
     for (int64_t k = 0; k < COARSE; k++) {
-        mine[k] = empty_box(0);
-        mine[k].rank = c->me;
+        block_box box = empty_box(0);
         for (int64_t n = count * k / COARSE; n < count * (k + 1) / COARSE; n++)
-            unite(&mine[k], &told[n]);
+            unite(&box, &told[n]);
+        memcpy(mine[k].lo, box.lo, sizeof box.lo);
+        memcpy(mine[k].hi, box.hi, sizeof box.hi);
+        mine[k].r = box.r;
     }
-    *all = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof **all);
-    UN_TRY(un_ranks_agree(c->ctx, *all ? UN_OK : UN_ERROR_MEMORY));
-    un_ranks_gather(c->ctx, *all, mine, sizeof mine);
-    return UN_OK;
+    un_ranks_gather(c->ctx, all, mine, sizeof mine);
 }
 
 /* Who may reach which of the boxes. */
-static un_status list_near(copying *c, const block_box *told, int64_t count, block_box *coarse)
+static un_status list_near(copying *c, const block_box *told, int64_t count, const coarse_box *all)
 {
     un_groups groups;
     int64_t kept = 0;
     int32_t *seen = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *seen);
-    if (!seen) return UN_ERROR_MEMORY;
+    block_box *coarse = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof *coarse);
+    if (!seen || !coarse) return UN_ERROR_MEMORY;
     memset(seen, 0xff, (size_t)c->ranks * sizeof *seen);
-    for (int64_t k = 0; k < (int64_t)c->ranks * COARSE; k++)
-        if (coarse[k].rank != c->me && !is_empty(&coarse[k])) coarse[kept++] = coarse[k];
+    for (int32_t r = 0; r < c->ranks; r++)
+        for (int64_t k = (int64_t)r * COARSE; k < (int64_t)(r + 1) * COARSE; k++) {
+            block_box box = {.rank = r, .r = all[k].r};
+            memcpy(box.lo, all[k].lo, sizeof box.lo);
+            memcpy(box.hi, all[k].hi, sizeof box.hi);
+            if (r != c->me && !is_empty(&box)) coarse[kept++] = box;
+        }
     UN_TRY(build_boxes(c, &groups, coarse, kept));
     for (int64_t k = 0; k < count; k++) {
         un_groups_walk walk = walk_around(c, &groups, &told[k]);
@@ -277,14 +285,27 @@ static un_status build_others(copying *c, const block_box *all, int64_t count)
     return UN_OK;
 }
 
-static un_status take_boxes(copying *c, un_exchange *near, const block_box *told)
+/* Boxes to the ranks that may reach them. status: of this rank so far. */
+static un_status send_boxes(copying *c, un_status status, const block_box *told)
 {
-    int64_t count = un_exchange_count(near);
-    block_box *all = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *all);
-    UN_TRY(un_ranks_agree(c->ctx, all ? UN_OK : UN_ERROR_MEMORY));
-    un_field field = {"boxes", told, all, sizeof *all};
-    UN_TRY(un_exchange_run(near, &field, 1));
-    return un_ranks_agree(c->ctx, build_others(c, all, count));
+    un_exchange *rounds;
+    un_status made = un_exchange_create_rounds(c->ctx, &rounds);
+    status = un_ranks_agree(c->ctx, status == UN_OK ? made : status);
+    block_box *sent = NULL;
+    if (status == UN_OK) {
+        sent = un_alloc(c->ctx, (size_t)c->count + 1, sizeof *sent);
+        for (int64_t k = 0; k < c->count && sent; k++) sent[k] = told[c->index[k]];
+        un_round round = {.from = sent, .to = c->to, .count = c->count, .size = sizeof *sent};
+        status = un_exchange_round(rounds, sent ? UN_OK : UN_ERROR_MEMORY, &round);
+        if (status == UN_OK) {
+            status = un_exchange_late(rounds);
+            if (status == UN_OK) status = build_others(c, round.in, round.in_count);
+            status = un_ranks_agree(c->ctx, status);
+        }
+    }
+    un_free(c->ctx, sent);
+    un_exchange_destroy(rounds);
+    return status;
 }
 
 static un_status tell_blocks(copying *c)
@@ -292,21 +313,18 @@ static un_status tell_blocks(copying *c)
     un_part blocks = own_units(c, BLOCK);
     int64_t mine = blocks.end - blocks.begin;
     size_t room = (size_t)mine * BLOCK_GROUPS + 1;
-    block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box), *coarse;
+    block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box);
     block_box *told = un_arena_alloc(c->arena, room, sizeof *told);
-    un_exchange *near;
-    UN_TRY(un_ranks_agree(c->ctx, box && told ? UN_OK : UN_ERROR_MEMORY));
+    coarse_box *coarse = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof *coarse);
+    UN_TRY(un_ranks_agree(c->ctx, box && told && coarse ? UN_OK : UN_ERROR_MEMORY));
     for (int64_t k = 0; k < mine; k++) box[k] = box_of(c, blocks.begin + k, BLOCK);
     UN_TRY(join_blocks(c, box, blocks));
     c->box = box;
     int64_t count = list_told(c, box, blocks, told);
-    UN_TRY(share_coarse(c, told, count, &coarse));
+    share_coarse(c, told, count, coarse);
     if (c->asks) count = list_asking(c, told);
-    UN_TRY(un_ranks_agree(c->ctx, list_near(c, told, count, coarse)));
-    UN_TRY(un_exchange_create_copies(c->ctx, c->index, c->to, c->count, &near));
+    un_status status = send_boxes(c, list_near(c, told, count, coarse), told);
     c->count = 0;
-    un_status status = take_boxes(c, near, told);
-    un_exchange_destroy(near);
     return status;
 }
 
@@ -539,21 +557,26 @@ static un_status make_room(un_context *ctx, un_particle_share *s, un_particles *
     return un_array_need(ctx, (void **)&s->room, &s->capacity_room, BATCH * (size_t)count + 1, 1);
 }
 
-/* Fields to the copies' places, as many at once as there is room for. */
+/* Fields to the copies' places, as many at once as there is room for. Numbers come first, since
+ * they say how many copies come before own particles. */
 static un_status bring_fields(un_particle_share *s, un_field *fields, int32_t field_count,
-                              int64_t own, int64_t lower)
+                              int64_t own, int64_t *lower)
 {
     int64_t count = un_exchange_count(s->copies);
     for (int32_t first = 0, end; first < field_count; first = end) {
         size_t bytes = 0;
         for (end = first; end < field_count && bytes + fields[end].size <= BATCH; end++) {
-            fields[end].to = s->room + (size_t)count * bytes;
+            if (end > 0) fields[end].to = s->room + (size_t)count * bytes;
             bytes += fields[end].size;
         }
         UN_TRY(un_exchange_run(s->copies, fields + first, end - first));
+        const int64_t *theirs = fields[0].to;
+        if (first == 0)
+            for (*lower = 0; *lower < count && theirs[*lower] < s->own.begin;) ++*lower;
         for (int32_t f = first; f < end; f++)
-            insert((char *)(uintptr_t)fields[f].from, fields[f].to, fields[f].size, own, lower,
-                   count - lower);
+            if (f > 0)
+                insert((char *)(uintptr_t)fields[f].from, fields[f].to, fields[f].size, own, *lower,
+                       count - *lower);
     }
     return UN_OK;
 }
@@ -565,20 +588,18 @@ static un_status bring(copying *c, un_markers *m, const un_copied *arrays, int32
     un_particles *p = &m->particles;
     int64_t count = un_exchange_count(s->copies), own = p->count, lower = 0;
     un_status status = make_room(ctx, s, p, count, arrays, array_count);
+    if (status == UN_OK) status = un_exchange_reserve(s->copies, BATCH);
     int64_t *number = un_arena_alloc(c->arena, (size_t)(own + count) + 1, sizeof *number);
     int64_t *theirs = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *theirs);
     UN_TRY(un_ranks_agree(ctx, number && theirs ? status : UN_ERROR_MEMORY));
     for (int64_t q = 0; q < own; q++) number[q] = s->own.begin + q;
-    un_field fields[UN_FIELDS_MAX];
-    int32_t field_count = un_particle_fields(fields, p, p);
+    un_field fields[UN_FIELDS_MAX] = {{"number", number, theirs, sizeof *number}};
+    int32_t field_count = 1 + un_particle_fields(fields + 1, p, p);
     UN_ASSERT(field_count + array_count < UN_FIELDS_MAX);
     for (int32_t k = 0; k < array_count; k++)
         fields[field_count++] =
             (un_field){arrays[k].name, *(void **)arrays[k].array, NULL, arrays[k].size};
-    un_field numbers = {"number", number, theirs, sizeof *number};
-    UN_TRY(un_exchange_run(s->copies, &numbers, 1));
-    while (lower < count && theirs[lower] < s->own.begin) lower++;
-    UN_TRY(bring_fields(s, fields, field_count, own, lower));
+    UN_TRY(bring_fields(s, fields, field_count, own, &lower));
     p->count = (int32_t)(own + count);
     s->begin = (int32_t)lower;
     return un_ranks_agree(ctx, number_groups(s, theirs, lower, own + count));

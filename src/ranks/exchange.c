@@ -6,6 +6,8 @@
  * out instead of reading each other's bytes as something else. */
 #include "ranks/link.h"
 
+#include <stdlib.h>
+
 struct un_exchange {
     un_context *ctx;
     int32_t *index;                /* local elements to send, by receiver */
@@ -16,6 +18,7 @@ struct un_exchange {
     size_t out_room, in_room;
     size_t element; /* bytes of an element for which there is room, on all ranks */
     size_t bytes;   /* sent to others so far */
+    un_status late; /* of this rank: no memory for what arrived in the last round */
 };
 
 /* ---- plans ---- */
@@ -333,6 +336,13 @@ static void count_sent(un_exchange *e)
     }
 }
 
+un_status un_exchange_reserve(un_exchange *e, size_t element)
+{
+    UN_TRY(make_room(e, element));
+    e->element = element;
+    return UN_OK;
+}
+
 un_status un_exchange_run(un_exchange *e, const un_field *fields, int32_t field_count)
 {
     UN_ASSERT(field_count >= 1 && field_count <= UN_FIELDS_MAX);
@@ -431,51 +441,76 @@ un_status un_exchange_create_rounds(un_context *ctx, un_exchange **exchange)
     return allocate(ctx, exchange);
 }
 
-/* What each rank hears from each: how many elements come, and how many that rank sends in all; -1:
- * it has failed. */
-static int64_t count_all(un_exchange *e, bool failed)
+/* What each rank hears from each: how many elements come, how many that rank sends in all, and
+ * whether it has something to do; -1: it has failed. */
+#define BUSY ((int64_t)1 << 31)
+
+static int64_t count_all(un_exchange *e, bool failed, bool *any)
 {
     int64_t *said = (int64_t *)e->out_bytes, all = 0;
     int32_t ranks = un_rank_count(e->ctx);
     for (int32_t r = 0; r < ranks; r++)
-        said[r] = failed ? -1 : e->out_total << 32 | e->out_count[r];
+        said[r] = failed ? -1 : e->out_total << 32 | (*any ? BUSY : 0) | e->out_count[r];
     swap_counts(e, e->in_count, said);
     e->in_total = 0;
     for (int32_t r = 0; r < ranks; r++) {
         failed |= e->in_count[r] < 0;
+        *any |= (e->in_count[r] & BUSY) != 0;
         all += e->in_count[r] >> 32;
-        e->in_count[r] &= UINT32_MAX;
+        e->in_count[r] &= BUSY - 1;
         e->in_total += e->in_count[r];
     }
     return failed ? -1 : all;
 }
 
-un_status un_exchange_round(un_exchange *e, un_status status, const void *from, const int32_t *to,
-                            int64_t count, size_t size, void **in, int64_t *in_count, int64_t *all)
+/* What arrives has to be put somewhere, even if there is no memory for it. */
+static void take_letters(un_exchange *e, size_t size)
+{
+    e->late =
+        un_array_need(e->ctx, (void **)&e->in, &e->in_room, (size_t)e->in_total * size + 1, 1);
+    char *in = e->late == UN_OK ? e->in : malloc((size_t)e->in_total * size + 1);
+    if (!in) un_ranks_abort(un_context_ranks(e->ctx), 1);
+    send_letters(e, e->out, in);
+    if (in != e->in) free(in);
+    if (e->late != UN_OK) e->in_total = 0;
+}
+
+un_status un_exchange_round(un_exchange *e, un_status status, un_round *round)
 {
     un_context *ctx = e->ctx;
+    size_t size = round->size;
+    int64_t count = round->count;
     UN_ASSERT(sizeof *e->out_bytes == sizeof *e->in_count && count <= INT32_MAX);
     un_free(ctx, e->index);
     e->index = NULL;
     memset(e->out_count, 0, (size_t)un_rank_count(ctx) * sizeof *e->out_count);
-    if (status == UN_OK) status = list_copies(e, NULL, to, count);
+    if (status == UN_OK) status = e->late;
+    e->late = UN_OK;
+    if (status == UN_OK) status = list_copies(e, NULL, round->to, count);
     if (status == UN_OK)
         status =
             un_array_need(ctx, (void **)&e->out, &e->out_room, (size_t)e->out_total * size + 1, 1);
-    *all = count_all(e, status != UN_OK);
-    if (*all < 0) return un_ranks_agree(ctx, status);
-    *in_count = e->in_total;
-    if (*all == 0) return UN_OK;
-    status = un_array_need(ctx, (void **)&e->in, &e->in_room, (size_t)e->in_total * size + 1, 1);
-    UN_TRY(un_ranks_agree(ctx, status));
+    round->any |= count > 0;
+    round->all = count_all(e, status != UN_OK, &round->any);
+    if (round->all < 0) return un_ranks_agree(ctx, status);
+    round->in = NULL;
+    round->in_count = 0;
+    if (round->all == 0) return UN_OK;
     for (int32_t r = 0; r < un_rank_count(ctx); r++) {
         e->out_bytes[r] = (size_t)e->out_count[r] * size;
         e->in_bytes[r] = (size_t)e->in_count[r] * size;
     }
     for (int64_t k = 0; k < e->out_total; k++)
-        memcpy(e->out + (size_t)k * size, (const char *)from + (size_t)e->index[k] * size, size);
-    send_letters(e, e->out, e->in);
+        memcpy(e->out + (size_t)k * size, (const char *)round->from + (size_t)e->index[k] * size,
+               size);
+    take_letters(e, size);
     count_sent(e);
-    *in = e->in;
+    round->in = e->in;
+    round->in_count = e->in_total;
     return UN_OK;
+}
+
+un_status un_exchange_late(const un_exchange *e)
+{
+    return e->late;
 }

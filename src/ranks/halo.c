@@ -334,7 +334,7 @@ void un_halo_spread(un_context *ctx, const int64_t *first, void *array, size_t s
     if (ranks == 1) return;
     un_link_count(ctx);
     un_link_spread(array, first, size);
-    un_context_ranks(ctx)->sent.listed +=
+    un_context_ranks(ctx)->sent.coarse +=
         (double)(first[ranks] - (first[me + 1] - first[me])) * (double)size;
 }
 

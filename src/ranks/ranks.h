@@ -29,6 +29,7 @@ typedef struct un_traffic {
     double elements; /* bytes of elements in exchanges: particles */
     double rows;     /* bytes of elements in halos: rows of systems */
     double listed;   /* bytes of lists that all ranks have got */
+    double coarse;   /* the same of rows of coarse levels */
     double filed;    /* bytes on their way to files, to the ranks that write them, */
     double written;  /* and bytes that this rank has written to files of all ranks */
     double messages; /* each to one rank */
@@ -341,6 +342,9 @@ typedef struct un_field {
 } un_field;
 #define UN_FIELDS_MAX 32
 un_status un_exchange_run(un_exchange *exchange, const un_field *fields, int32_t field_count);
+/* Room for elements of so many bytes, in all of a run's arrays: then it waits for nobody. All ranks
+ * reserve, and agree that they could. */
+un_status un_exchange_reserve(un_exchange *exchange, size_t element);
 /* Migration of one array, in a call that waits for all and no more: memory that a rank does not get
  * ends all. *in is allocated. */
 un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to, int64_t count,
@@ -349,13 +353,23 @@ un_status un_exchange_once(un_context *ctx, const void *from, const int32_t *to,
 un_status un_exchange_send(un_context *ctx, const char *name, const void *from, const int32_t *to,
                            int64_t count, size_t size, void **in, int64_t *in_count);
 /* Elements that go from rank to rank until nobody has any left: in each round, element i goes to
- * rank to[i], -1: to none. *in has *in_count elements, until the next round; *all: that ranks have
- * sent, after the last round 0. status: a failure that one rank had before is one of all. `to` must
- * not name a rank that is not there. */
+ * rank to[i], -1: to none. One call that waits for all, in which a failure that one rank had before
+ * (`status`) becomes one of all. A rank that has no memory for what arrives gets nothing, and fails
+ * on all in the next round; who makes no other asks un_exchange_late. `to` must not name a rank
+ * that is not there. */
+typedef struct un_round {
+    const void *from;
+    const int32_t *to;
+    int64_t count;
+    size_t size;      /* bytes of an element */
+    bool any;         /* whether this rank has something to do; then, whether any has */
+    void *in;         /* what has arrived, until the next round */
+    int64_t in_count; /* of these */
+    int64_t all;      /* that ranks have sent; after the last round 0 */
+} un_round;
 un_status un_exchange_create_rounds(un_context *ctx, un_exchange **exchange);
-un_status un_exchange_round(un_exchange *exchange, un_status status, const void *from,
-                            const int32_t *to, int64_t count, size_t size, void **in,
-                            int64_t *in_count, int64_t *all);
+un_status un_exchange_round(un_exchange *exchange, un_status status, un_round *round);
+un_status un_exchange_late(const un_exchange *exchange);
 /* Answers: element k goes to rank to[k], and one comes from each of the ranks in `from_rank`, in
  * this order, which ascends. *in is allocated. */
 un_status un_exchange_reply(un_context *ctx, const void *from, const int32_t *to, int64_t count,

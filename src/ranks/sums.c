@@ -218,11 +218,14 @@ un_range un_ranks_range(un_context *ctx, int64_t count)
 
 void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes)
 {
+    int32_t ranks = un_rank_count(ctx);
     un_link_count(ctx);
-    if (un_rank_count(ctx) > 1)
-        un_link_gather(all, mine, bytes);
-    else
+    if (ranks == 1) {
         memcpy(all, mine, bytes);
+        return;
+    }
+    un_link_gather(all, mine, bytes);
+    un_context_ranks(ctx)->sent.listed += (double)bytes * ranks;
 }
 
 void un_ranks_begin_turn(un_context *ctx, void *values, size_t bytes)

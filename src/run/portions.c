@@ -7,8 +7,8 @@
 
 static const char header[] = "step,time,rank,particles,cells,copies,migrated,migrated_bytes,"
                              "halo_bytes,solve_bytes,messages,calls,cuts,seconds,busy_seconds,"
-                             "listed_bytes,file_bytes";
-enum { COLUMNS = 17 };
+                             "listed_bytes,file_bytes,coarse_bytes";
+enum { COLUMNS = 18 };
 
 void un_loop_mark_portions(un_loop *l)
 {
@@ -53,7 +53,8 @@ un_status un_loop_write_portions(un_loop *l, const un_step *step)
                            step->seconds,
                            un_processor_seconds() - l->busy - (all.seconds - was.seconds),
                            all.listed - was.listed,
-                           all.written - l->written};
+                           all.written - l->written,
+                           all.coarse - was.coarse};
     l->written = all.written; /* between steps, too */
     if (status == UN_OK) un_ranks_gather(ctx, rows, row, sizeof row);
     for (int32_t r = 0; r < count && l->portions && status == UN_OK; r++)

@@ -70,7 +70,6 @@ typedef struct un_distances {
     const int32_t *list;   /* nodes of the layer, from the first own one; NULL: all own ones */
     int32_t *list_room;    /* for all own nodes */
     int64_t list_count;    /* of them */
-    int64_t total;         /* the same of all ranks */
     un_foot *found;        /* by own node */
     float *phi;
     /* over ranks (distance_ranks.c); NULL on one */
@@ -99,6 +98,6 @@ void un_distance_take(un_distances *s, int32_t n, const un_walk *w);
 un_status un_distance_ranks_begin(un_context *ctx, un_arena *arena, un_distances *s);
 void un_distance_ranks_end(un_context *ctx, un_distances *s);
 /* Walks that stopped go on with the ranks that know the way, until all have ended. */
-un_status un_distance_finish(un_context *ctx, un_distances *s);
+un_status un_distance_finish(un_context *ctx, un_distances *s, bool *any);
 
 #endif

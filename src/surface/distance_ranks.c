@@ -264,14 +264,22 @@ static un_status answer(un_context *ctx, mail *m)
     return UN_OK;
 }
 
-un_status un_distance_finish(un_context *ctx, un_distances *s)
+un_status un_distance_finish(un_context *ctx, un_distances *s, bool *any)
 {
     mail *m = s->mail;
-    int64_t all;
     if (!m) return UN_OK;
+    bool first = true;
     for (un_status status = list_stopped(ctx, m);; status = answer(ctx, m)) {
-        UN_TRY(un_exchange_round(m->rounds, status, m->out, m->to, m->out_count, sizeof *m->out,
-                                 (void **)&m->in, &m->in_count, &all));
-        if (all == 0) return UN_OK;
+        un_round round = {.from = m->out,
+                          .to = m->to,
+                          .count = m->out_count,
+                          .size = sizeof *m->out,
+                          .any = first && *any};
+        UN_TRY(un_exchange_round(m->rounds, status, &round));
+        if (first) *any = round.any;
+        first = false;
+        if (round.all == 0) return UN_OK;
+        m->in = round.in;
+        m->in_count = round.in_count;
     }
 }

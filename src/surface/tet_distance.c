@@ -292,14 +292,14 @@ static void list_next(un_context *ctx, un_distances *s)
     int64_t own = s->own.end - s->own.begin;
     s->list_count = un_cut_list_into(ctx, s->list_room, s->next + s->own.begin, own);
     s->list = s->list_room;
-    s->total = s->mesh->share ? un_ranks_total(ctx, s->list_count) : s->list_count;
 }
 
 static un_status find_start(un_context *ctx, un_distances *s)
 {
     s->stage = UN_DISTANCE_START;
     un_parallel_part(ctx, s->cut->own, NODE_GRAIN / 8, start_nodes, s);
-    UN_TRY(un_distance_finish(ctx, s));
+    bool any = false;
+    UN_TRY(un_distance_finish(ctx, s, &any));
     un_parallel_part(ctx, s->cut->own, NODE_GRAIN, end_start, s);
     return share_feet(s);
 }
@@ -307,13 +307,14 @@ static un_status find_start(un_context *ctx, un_distances *s)
 static un_status find_layers(un_context *ctx, un_distances *s)
 {
     s->stage = UN_DISTANCE_LAYERS;
-    while (s->total > 0) {
+    for (bool any = true; any;) {
         un_parallel_part(ctx, s->own, 8 * NODE_GRAIN, choose_next, s);
         list_next(ctx, s);
+        any = s->list_count > 0;
         un_parallel_for(ctx, s->list_count, NODE_GRAIN / 8, find_layer, s);
-        UN_TRY(un_distance_finish(ctx, s));
+        UN_TRY(un_distance_finish(ctx, s, &any));
         un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_layer, s);
-        UN_TRY(share_feet(s));
+        if (any) UN_TRY(share_feet(s));
     }
     return UN_OK;
 }
@@ -324,12 +325,14 @@ static un_status sweep(un_context *ctx, un_distances *s)
     s->stage = UN_DISTANCE_SWEEPS;
     s->list = NULL;
     s->list_count = s->own.end - s->own.begin;
-    s->total = nodes;
     un_parallel_for(ctx, nodes, 8 * NODE_GRAIN, take_marks, s);
-    for (int32_t k = 0; s->total > 0 && k < SWEEPS_MAX; k++) {
+    bool any = true;
+    for (int32_t k = 0; any && k < SWEEPS_MAX; k++) {
+        any = s->list_count > 0;
         un_parallel_for(ctx, s->list_count, NODE_GRAIN / 4, improve, s);
-        UN_TRY(un_distance_finish(ctx, s));
+        UN_TRY(un_distance_finish(ctx, s, &any));
         un_parallel_for(ctx, s->list_count, NODE_GRAIN, end_improvement, s);
+        if (!any) break;
         UN_TRY(share_feet(s));
         un_parallel_for(ctx, nodes, 8 * NODE_GRAIN, take_marks, s);
         list_next(ctx, s);
@@ -341,9 +344,9 @@ static un_status search(un_context *ctx, un_distances *s)
 {
     un_parallel_for(ctx, s->mesh->node_count, NODE_GRAIN, clear, s);
     un_parallel_part(ctx, s->own, NODE_GRAIN, clear_phi, s);
-    s->total = s->cut->triangle_count;
-    if (s->mesh->share) s->total = un_ranks_total(ctx, s->total);
-    if (s->total > 0) {
+    int64_t total = s->cut->triangle_count;
+    if (s->mesh->share) total = un_ranks_total(ctx, total);
+    if (total > 0) {
         UN_TRY(find_start(ctx, s));
         UN_TRY(find_layers(ctx, s));
         UN_TRY(sweep(ctx, s));

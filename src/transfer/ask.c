@@ -21,6 +21,8 @@ typedef struct asking {
     const un_tets *mesh;
     const un_tet_field *fields;
     int32_t field_count;
+    un_exchange *rounds;
+    un_status late; /* a failure that other ranks do not know of yet */
 } asking;
 
 static void answer_one(reply *r, const letter *l, const asking *a)
@@ -39,58 +41,50 @@ static void answer_one(reply *r, const letter *l, const asking *a)
         r->value[f] = un_tet_field_at(&a->fields[f], a->mesh, &place);
 }
 
-/* Answers what has arrived, and sends the answers back. */
-static un_status send_back(const asking *a, const letter *asked, int64_t count, reply **replies,
-                           int64_t *reply_count)
+/* Answers to all questions that have arrived. */
+static un_status answer_all(const asking *a, const un_round *asked, un_round *replies)
 {
-    un_context *ctx = a->ctx;
-    reply *mine = un_arena_alloc(a->arena, (size_t)count + 1, sizeof *mine);
-    int32_t *to = un_arena_alloc(a->arena, (size_t)count + 1, sizeof *to);
-    UN_TRY(un_ranks_agree(ctx, mine && to ? UN_OK : UN_ERROR_MEMORY));
-    for (int64_t k = 0; k < count; k++) {
-        answer_one(&mine[k], &asked[k], a);
-        to[k] = asked[k].from;
+    size_t count = (size_t)asked->in_count;
+    const letter *letters = asked->in;
+    reply *mine = un_arena_alloc(a->arena, count + 1, sizeof *mine);
+    int32_t *to = un_arena_alloc(a->arena, count + 1, sizeof *to);
+    *replies = (un_round){.from = mine, .to = to, .size = sizeof *mine};
+    if (!mine || !to) return UN_ERROR_MEMORY;
+    replies->count = asked->in_count;
+    for (size_t k = 0; k < count; k++) {
+        answer_one(&mine[k], &letters[k], a);
+        to[k] = letters[k].from;
     }
-    un_exchange *e;
-    UN_TRY(un_exchange_create_moves(ctx, to, count, &e));
-    *reply_count = un_exchange_count(e);
-    *replies = un_arena_alloc(a->arena, (size_t)*reply_count + 1, sizeof **replies);
-    un_status status = un_ranks_agree(ctx, *replies ? UN_OK : UN_ERROR_MEMORY);
-    un_field field = {"replies", mine, *replies, sizeof *mine};
-    if (status == UN_OK) status = un_exchange_run(e, &field, 1);
-    un_exchange_destroy(e);
-    return status;
+    return UN_OK;
 }
 
-/* One round: questions go to ranks to[k], -1: to none. */
-static un_status ask(const asking *a, un_tet_question *questions, int64_t count, const int32_t *to,
-                     const un_vec3 *seat, bool guessed)
+/* Questions go to ranks to[k], -1: to none. *any: whether there were any. */
+static un_status ask(asking *a, un_tet_question *questions, int64_t count, const int32_t *to,
+                     const un_vec3 *seat, bool guessed, bool *any)
 {
     un_context *ctx = a->ctx;
-    letter *mine = un_arena_alloc(a->arena, (size_t)count + 1, sizeof *mine), *asked;
-    UN_TRY(un_ranks_agree(ctx, mine ? UN_OK : UN_ERROR_MEMORY));
-    for (int64_t k = 0; k < count; k++)
+    letter *mine = un_arena_alloc(a->arena, (size_t)count + 1, sizeof *mine);
+    un_status status = mine ? a->late : UN_ERROR_MEMORY;
+    for (int64_t k = 0; k < count && mine; k++)
         mine[k] = (letter){seat ? seat[k] : questions[k].x, guessed ? questions[k].tet : -1,
                            un_rank(ctx), (int32_t)k, 0};
-    un_exchange *e;
-    UN_TRY(un_exchange_create_moves(ctx, to, count, &e));
-    int64_t asked_count = un_exchange_count(e), reply_count = 0;
-    asked = un_arena_alloc(a->arena, (size_t)asked_count + 1, sizeof *asked);
-    un_status status = un_ranks_agree(ctx, asked ? UN_OK : UN_ERROR_MEMORY);
-    un_field field = {"questions", mine, asked, sizeof *mine};
-    if (status == UN_OK) status = un_exchange_run(e, &field, 1);
-    un_exchange_destroy(e);
-    UN_TRY(status);
-    reply *replies;
-    UN_TRY(send_back(a, asked, asked_count, &replies, &reply_count));
-    for (int64_t k = 0; k < reply_count; k++) {
-        un_tet_question *q = &questions[replies[k].number];
-        if (!replies[k].found) continue;
+    un_round asked = {.from = mine, .to = to, .count = count, .size = sizeof *mine}, replies;
+    UN_TRY(un_exchange_round(a->rounds, status, &asked));
+    a->late = UN_OK;
+    *any = asked.all > 0;
+    if (!*any) return UN_OK;
+    status = answer_all(a, &asked, &replies);
+    UN_TRY(un_exchange_round(a->rounds, status, &replies));
+    const reply *in = replies.in;
+    for (int64_t k = 0; k < replies.in_count; k++) {
+        un_tet_question *q = &questions[in[k].number];
+        if (!in[k].found) continue;
         q->found = true;
-        q->rank = to[replies[k].number];
-        q->tet = replies[k].tet;
-        memcpy(q->value, replies[k].value, sizeof q->value);
+        q->rank = to[in[k].number];
+        q->tet = in[k].tet;
+        memcpy(q->value, in[k].value, sizeof q->value);
     }
+    a->late = un_exchange_late(a->rounds);
     return UN_OK;
 }
 
@@ -110,29 +104,39 @@ static un_status find_seats(const asking *a, const un_tet_question *questions, i
     return UN_OK;
 }
 
-un_status un_tet_ask(un_context *ctx, un_arena *arena, const un_tets *mesh,
-                     const un_tet_field *fields, int32_t field_count, un_tet_question *questions,
-                     int64_t count)
+static un_status ask_all(asking *a, un_tet_question *questions, int64_t count)
 {
-    asking a = {ctx, arena, mesh, fields, field_count};
+    un_context *ctx = a->ctx;
+    const un_tets *mesh = a->mesh;
     const un_tree_share *tree = mesh->share->tree;
-    int64_t guesses = 0, left = 0;
-    int32_t *to = un_arena_alloc(arena, (size_t)count + 1, sizeof *to);
-    UN_TRY(un_ranks_agree(ctx, to ? UN_OK : UN_ERROR_MEMORY));
+    int32_t *to = un_arena_alloc(a->arena, (size_t)count + 1, sizeof *to);
+    bool any;
+    UN_TRY(un_ranks_agree(ctx, to ? un_exchange_create_rounds(ctx, &a->rounds) : UN_ERROR_MEMORY));
     for (int64_t k = 0; k < count; k++) {
         questions[k].found = false;
         to[k] = questions[k].tet >= 0 ? questions[k].rank : -1;
-        guesses += to[k] >= 0;
     }
-    if (un_ranks_total(ctx, guesses) > 0) UN_TRY(ask(&a, questions, count, to, NULL, true));
-    for (int64_t k = 0; k < count; k++) left += !questions[k].found;
-    if (un_ranks_total(ctx, left) == 0) return UN_OK;
+    UN_TRY(ask(a, questions, count, to, NULL, true, &any));
     un_vec3 *seat = NULL;
-    if (mesh->parted) UN_TRY(find_seats(&a, questions, count, &seat));
+    if (mesh->parted) {
+        UN_TRY(un_ranks_agree(ctx, a->late));
+        UN_TRY(find_seats(a, questions, count, &seat));
+    }
     for (int64_t k = 0; k < count; k++)
         to[k] = questions[k].found
                     ? -1
                     : un_ranks_owner(tree->first, un_rank_count(ctx),
                                      un_tets_place_key(mesh, seat ? seat[k] : questions[k].x));
-    return ask(&a, questions, count, to, seat, false);
+    UN_TRY(ask(a, questions, count, to, seat, false, &any));
+    return any ? un_ranks_agree(ctx, a->late) : UN_OK;
+}
+
+un_status un_tet_ask(un_context *ctx, un_arena *arena, const un_tets *mesh,
+                     const un_tet_field *fields, int32_t field_count, un_tet_question *questions,
+                     int64_t count)
+{
+    asking a = {ctx, arena, mesh, fields, field_count, NULL, UN_OK};
+    un_status status = ask_all(&a, questions, count);
+    un_exchange_destroy(a.rounds);
+    return status;
 }

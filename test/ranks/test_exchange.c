@@ -268,17 +268,25 @@ static un_status run_rounds(un_context *ctx, un_context *test)
 {
     int32_t ranks = un_rank_count(ctx), me = un_rank(ctx);
     un_exchange *e;
-    token *mine = un_alloc(test, 100, sizeof *mine), *in = NULL;
+    token *mine = un_alloc(test, 100, sizeof *mine);
     int32_t *to = un_alloc(test, 100, sizeof *to);
-    int64_t count = 3, in_count, all, rounds = 0, ended = 0;
+    int64_t count = 3, rounds = 0, ended = 0;
     un_status status = un_ranks_agree(ctx, un_exchange_create_rounds(ctx, &e));
     for (int32_t k = 0; k < count; k++) mine[k] = (token){me + k, me}, to[k] = (me + 1) % ranks;
     for (; status == UN_OK; rounds++) {
-        status = un_exchange_round(e, UN_OK, mine, to, count, sizeof *mine, (void **)&in, &in_count,
-                                   &all);
-        if (status != UN_OK || all == 0) break;
-        count = in_count;
-        for (int64_t k = 0; k < in_count; k++) {
+        un_round round = {.from = mine,
+                          .to = to,
+                          .count = count,
+                          .size = sizeof *mine,
+                          .any = rounds == 1 && !me};
+        double calls = un_ranks_traffic(ctx).calls;
+        status = un_exchange_round(e, UN_OK, &round);
+        if (status != UN_OK || round.all == 0) break;
+        assert_true(un_ranks_traffic(ctx).calls == calls + 1);
+        assert_true(round.any);
+        const token *in = round.in;
+        count = round.in_count;
+        for (int64_t k = 0; k < round.in_count; k++) {
             mine[k] = in[k];
             mine[k].place = (mine[k].place + 1) % ranks;
             assert_int_equal(mine[k].place, me);
