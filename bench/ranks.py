@@ -31,18 +31,21 @@ cube, a sixth of what that costs. The scene is a dam of liquid that moves. The m
 of the one process's particles the same way, and finds
 
     migrated   particles that another part held before the step
-    copies     groups of eight that boxes of other parts' particles reach, with one and a half of
-               the radii for resizing, and with one for correction
-    halo       copies, of which those for nodes and their bytes come from the run on 2 ranks
+               (and of those that stay, as many for each copy as on 2 ranks: in tets across a border
+               particles go to the rank of their place, and back to that of their tet)
+    copies     groups of eight that boxes of other parts' particles reach. How many more are sent,
+               for nodes and around particles that split or merge, comes from the run on 2 ranks
+    halo       copies, with their bytes from the run on 2 ranks
 
 and the processor time is fitted to runs of the scene and of a finer one,
 
     busy = a particles + b copies + c
 
-Lists that every rank gets of all (listed_bytes) grow with the whole scene. The model counts their
-way to a rank, but not what the rank then does with them: on processors that others use, times of
-scenes of two sizes do not tell that from noise. So with these lists the efficiency is at most the
-one that is printed; the other is what would be left without them.
+Lists that every rank gets of all (listed_bytes) grow with the ranks, and some with the whole scene:
+how much is fitted to all runs. The model counts their way to a rank, but not what the rank then does
+with them: on processors that others use, times of scenes of two sizes do not tell that from noise.
+So with these lists the efficiency is at most the one that is printed; the other is what would be
+left without them. Rows of coarse levels (coarse_bytes) are as many in large systems.
 """
 import argparse
 import csv
@@ -300,7 +303,7 @@ def efficiency(fit, runs, args, ranks, particles, copies, neighbours):
              "copies": b * copies,
              "constant": c,
              # levels that all ranks get have as many rows in large systems, or fewer
-             "bytes": (sent + mean["listed_bytes"]) / args.bandwidth,
+             "bytes": (sent + mean["listed_bytes"] + mean["coarse_bytes"]) / args.bandwidth,
              "messages": exchanges * (args.latency + neighbours * args.overhead),
              "calls": mean["calls"] * args.latency * math.log2(ranks)}
     return a * particles / sum(times.values()), times
@@ -312,7 +315,6 @@ class Dam:
     GROUP, BLOCK = 8, 64       # particles
     WIDE = 32                  # radii: of blocks that are told group by group
     LEAF, LEAF_WORK = 2.8, 6.0 # a cube's edge, in that of its particles; its work, in particles
-    ALL, FAR = 1.0, 1.5        # reach of correction and of resizing, in sums of radii
 
     def __init__(self, directory, cells, coarsest, steps, rate):
         self.h, self.levels, self.rate = 1 / cells, int(math.log2(cells // coarsest)), rate
@@ -354,7 +356,7 @@ class Dam:
         return (numpy.minimum.reduceat(x, begin), numpy.maximum.reduceat(x, begin),
                 numpy.maximum.reduceat(r, begin))
 
-    def reached(self, x, r, owner, ranks, factor):
+    def reached(self, x, r, owner, ranks):
         """How many particles go to other parts: whole groups that boxes there reach."""
         low, high, most = self.boxes(x, r, self.GROUP)
         of = owner[::self.GROUP]
@@ -370,16 +372,16 @@ class Dam:
             a, b, c = told[0][mine], told[1][mine], told[2][mine]
             if len(a) == 0:
                 continue
-            span = factor * (c.max() + most)[:, None]
+            span = (c.max() + most)[:, None]
             near = (of != rank) & ((low - span <= b.max(axis=0)) & (high + span >= a.min(axis=0))).all(axis=1)
             for piece in numpy.array_split(numpy.flatnonzero(near), len(a) * near.sum() // 4000000 + 1):
                 gap = numpy.maximum(0, numpy.maximum(low[piece, None] - b[None], a[None] - high[piece, None]))
-                hit = (gap ** 2).sum(axis=2) < (factor * (most[piece, None] + c[None])) ** 2
+                hit = (gap ** 2).sum(axis=2) < (most[piece, None] + c[None]) ** 2
                 count += self.GROUP * int(hit.any(axis=1).sum())
         return count
 
     def predict(self, ranks):
-        """By step: particles migrated, copies for resizing, copies for correction."""
+        """By step: particles migrated, copies for correction."""
         rows, cut = [], None
         for x, v, volume in self.frames:
             was, cut = cut, self.cut(x, volume, ranks)
@@ -388,14 +390,13 @@ class Dam:
                 continue
             before = numpy.searchsorted(was, self.key(x - v / self.rate), side="right")
             r = 0.5 * numpy.cbrt(volume)
-            rows.append((int((owner != before).sum()), self.reached(x, r, owner, ranks, self.FAR),
-                         self.reached(x, r, owner, ranks, self.ALL)))
+            rows.append((int((owner != before).sum()), self.reached(x, r, owner, ranks)))
         return rows
 
 
 def compare_dam(dam, runs):
     """Prints the table; returns the worst error."""
-    worst, more, each = 0, None, None
+    worst, more, each, back = 0, None, None, None
     print("ranks  copies (model)      migrated (model)   halo + migrated, MB a step (model)  off")
     for ranks, steps in runs.items():
         model = dam.predict(ranks)
@@ -403,17 +404,20 @@ def compare_dam(dam, runs):
         copies, migrated = (sum(total(s, k) for s in steps) / n for k in ("copies", "migrated"))
         moved = sum(total(s, "migrated_bytes") for s in steps) / n
         volume = sum(total(s, "halo_bytes") for s in steps) / n + moved
-        m_migrated, m_far, m_all = (sum(r[k] for r in model) / n for k in range(3))
+        m_migrated, m_all = (sum(r[k] for r in model) / n for k in range(2))
         if more is None:  # from the first run
-            more = (copies - m_far) / m_all  # those that nodes need, too
+            more = copies / m_all
             each = (volume - moved) / copies
-        m_copies = m_far + more * m_all
+            back = (migrated - m_migrated) / copies
+        m_copies = more * m_all
+        m_migrated += back * m_copies
         m_volume = each * m_copies + m_migrated * moved / migrated
         off = m_volume / volume - 1
         worst = max(worst, abs(off))
         print(f"{ranks:5d}  {copies:8.0f} ({m_copies:8.0f})  {migrated:7.0f} ({m_migrated:7.0f})"
               f"  {volume / 1e6:14.3f} ({m_volume / 1e6:.3f}){100 * off:+13.1f} %")
-    print(f"bytes a copy {each:.0f}; copies for nodes and correction {more:.2f} of the latter")
+    print(f"bytes a copy {each:.0f}; copies {more:.2f} of those for correction; "
+          f"{back:.4f} a copy go to the rank of their place and back")
     return worst
 
 
@@ -426,6 +430,21 @@ def fit_dam(runs):
     return x, float(numpy.sqrt(numpy.mean((matrix @ x / busy - 1) ** 2)))
 
 
+def fit_lists(runs):
+    """Bytes of lists that every rank gets: by rank, and by particle of the scene."""
+    rows, listed = [], []
+    for by in runs:
+        for ranks, steps in by.items():
+            for step in steps[1:]:
+                rows.append([ranks, total(step, "particles")])
+                listed.append(total(step, "listed_bytes") / ranks)
+    matrix, listed = numpy.array(rows, float), numpy.array(listed)
+    x, *_ = numpy.linalg.lstsq(matrix / listed[:, None], numpy.ones(len(listed)), rcond=None)
+    if x[1] < 0:  # too few to tell
+        x = numpy.array([(listed / matrix[:, 0]).mean(), 0])
+    return x
+
+
 def efficiency_dam(fit, runs, args, ranks, particles):
     """Share of the time that goes to own particles, and the times of what else there is."""
     a, b, c = fit
@@ -433,19 +452,19 @@ def efficiency_dam(fit, runs, args, ranks, particles):
     most = max(largest)
     rows = [r for step in largest[most][1:] for r in step]
     mean = {k: sum(r[k] for r in rows) / len(rows) for k in rows[0]}
-    everything = mean["particles"] * most
     # copies and bytes go by the area of parts
     area = (particles / mean["particles"]) ** (2 / 3)
     copies = area * mean["copies"]
     sent = area * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
-    listed = mean["listed_bytes"] / everything * ranks * particles
+    by_rank, by_particle = fit_lists(runs)
+    listed = by_rank * ranks + by_particle * ranks * particles
     near = max(1, args.neighbours / (most - 1))
     times = {"own particles": a * particles,
              "uneven work": a * particles * (args.uneven - 1),
              "copies": b * copies,
              "constant": c,
              "lists": listed / args.bandwidth,
-             "bytes": sent / args.bandwidth,
+             "bytes": (sent + mean["coarse_bytes"]) / args.bandwidth,
              "messages": mean["messages"] * near * args.latency,
              "calls": mean["calls"] * args.latency * math.log2(ranks)}
     all_ = sum(times.values())
@@ -533,7 +552,7 @@ def main():
     largest = max(x[3] for ranks in runs for x in tank.predict(ranks))
     inner = [r for step in runs[max(runs)][1:] for r in step if 0 < r["rank"] < max(runs) - 1]
     for name in ("messages", "calls", "halo_bytes", "migrated_bytes", "solve_bytes",
-                 "listed_bytes"):
+                 "listed_bytes", "coarse_bytes"):
         print(f"{name} a step, on {max(runs)}: {sum(r[name] for r in inner) / len(inner):.0f}")
     print(f"largest work over the mean in these runs: at most {largest:.2f}")
     per_cell = 8

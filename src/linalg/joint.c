@@ -18,10 +18,38 @@ un_status un_ids_add(un_context *ctx, un_ids *ids, int32_t id)
     return UN_OK;
 }
 
-static int compare_ids(const void *a, const void *b)
+/* As qsort, without a call for each comparison. */
+static void sort_ids(int32_t *id, int64_t count)
 {
-    int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
-    return (i > j) - (i < j);
+    while (count > 16) {
+        int32_t a = id[0], b = id[count / 2], c = id[count - 1];
+        int32_t low_one = a < b ? a : b, high_one = a < b ? b : a;
+        int32_t pivot = c < low_one ? low_one : c > high_one ? high_one : c;
+        int64_t low = 0, high = count - 1;
+        while (low <= high) {
+            while (id[low] < pivot) low++;
+            while (id[high] > pivot) high--;
+            if (low > high) break;
+            int32_t swap = id[low];
+            id[low++] = id[high];
+            id[high--] = swap;
+        }
+        /* the shorter part first: so calls do not nest deeply */
+        if (high + 1 < count - low) {
+            sort_ids(id, high + 1);
+            id += low;
+            count -= low;
+        } else {
+            sort_ids(id + low, count - low);
+            count = high + 1;
+        }
+    }
+    for (int64_t k = 1; k < count; k++) {
+        int32_t moved = id[k];
+        int64_t n = k;
+        for (; n > 0 && id[n - 1] > moved; n--) id[n] = id[n - 1];
+        id[n] = moved;
+    }
 }
 
 void un_ids_sort(un_ids *ids)
@@ -30,7 +58,7 @@ void un_ids_sort(un_ids *ids)
     int64_t kept = 0;
     for (int64_t k = 1; k < ids->count && sorted; k++) sorted = ids->id[k - 1] < ids->id[k];
     if (sorted) return;
-    qsort(ids->id, (size_t)ids->count, sizeof *ids->id, compare_ids);
+    sort_ids(ids->id, ids->count);
     for (int64_t k = 0; k < ids->count; k++)
         if (k == 0 || ids->id[k] != ids->id[k - 1]) ids->id[kept++] = ids->id[k];
     ids->count = kept;

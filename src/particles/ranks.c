@@ -14,6 +14,7 @@ void un_particle_share_free(un_particle_share *s)
     un_free(s->ctx, s->group);
     un_free(s->ctx, s->id);
     un_free(s->ctx, s->room);
+    un_free(s->ctx, s->beside);
     un_exchange_destroy(s->copies);
     un_particles_free(s->ctx, &s->arrived);
     *s = (un_particle_share){.ctx = s->ctx};

@@ -653,6 +653,21 @@ static un_status find_seats(un_context *ctx, un_arena *arena, un_markers *m, con
     return un_particle_refresh(m->share, &field, 1);
 }
 
+/* Own particles that others may have in tets around their nodes. Looking a place up costs more than
+ * all else that is done with a copy, so copies say whether it is needed. */
+static void mark_beside(un_markers *m, const un_tets *mesh)
+{
+    un_part own = un_tets_own_nodes(mesh);
+    for (int32_t q = 0; q < m->particles.count; q++) {
+        bool beside = false;
+        for (int i = 0; i < 4; i++) {
+            int32_t n = mesh->tet[m->bins.tet[q]][i];
+            beside |= n < own.begin || n >= own.end;
+        }
+        m->share->beside[q] = beside;
+    }
+}
+
 /* Copies in tets around own nodes are sorted like own particles, because ranks number the tets that
  * they both know in the same order. */
 static un_status bin_copies(un_markers *m, const un_tets *mesh)
@@ -666,6 +681,8 @@ static un_status bin_copies(un_markers *m, const un_tets *mesh)
         if (q == s->begin) q += own;
         if (q >= count) break;
         un_tets_place place;
+        bins->tet[q] = -1;
+        if (!s->beside[q]) continue;
         un_tets_locate_closed(mesh, mesh->parted ? bins->seat[q] : un_particle_position(p, q),
                               &place);
         bins->tet[q] = un_tets_knows(mesh, place.tet) ? place.tet : -1;
@@ -695,7 +712,12 @@ un_status un_markers_copy_around(un_context *ctx, un_arena *arena, un_markers *m
     un_particles *p = &m->particles;
     un_status status = un_array_need(ctx, (void **)&m->radius, &m->capacity[0],
                                      (size_t)p->count + 1, sizeof *m->radius);
+    if (status == UN_OK)
+        status = un_array_need(ctx, (void **)&m->share->beside, &m->share->capacity_beside,
+                               (size_t)p->count + 1, 1);
     UN_TRY(un_ranks_agree(ctx, status));
+    mark_beside(m, mesh);
+    un_copied beside = {&m->share->beside, &m->share->capacity_beside, 1, "beside"};
     un_particles_radii(m->radius, p->volume, p->count, p->flat);
     copying c = {.ctx = ctx,
                  .arena = arena,
@@ -708,7 +730,7 @@ un_status un_markers_copy_around(un_context *ctx, un_arena *arena, un_markers *m
                  .mesh = mesh,
                  .tree = tree,
                  .tet = m->bins.tet};
-    UN_TRY(copy(&c, m, NULL, 0));
+    UN_TRY(copy(&c, m, &beside, 1));
     un_arena_reset(arena);
     UN_TRY(un_ranks_agree(ctx, spread_tets(ctx, m)));
     UN_TRY(find_seats(ctx, arena, m, mesh));
