@@ -76,11 +76,20 @@ typedef struct colour_args {
 #member, (a)->member, NULL, sizeof *(a)->member                                            \
     }
 
+static bool is_own(const colour_args *a, int64_t n)
+{
+    return n >= a->own.begin && n < a->own.end;
+}
+
 static void divide(void *arg, int64_t begin, int64_t end)
 {
     colour_args *a = arg;
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
+        a->from_at[n][0] = a->from_at[n][1] = a->from_at[n][2] = 0;
+        a->weight[n] = a->from[n] = 0;
+        a->known[n] = 0;
+        if (!is_own(a, n)) continue;
         double open = a->walls->node_open[n], full = 0, shared = 0;
         un_vec3 sum = {0, 0, 0};
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
@@ -114,6 +123,7 @@ static void sum_tets(void *arg, int64_t begin, int64_t end)
         const int32_t *m = mesh->tet[t];
         double weight = 0, c = 0;
         un_vec3 at = {0, 0, 0};
+        if (mesh->share && !un_tets_knows(mesh, (int32_t)t)) continue; /* no own node asks */
         for (int i = 0; i < 4; i++) {
             const float *off = a->from_at[m[i]];
             double g = a->weight[m[i]];
@@ -132,7 +142,7 @@ static void smooth(void *arg, int64_t begin, int64_t end)
     const un_tets *mesh = a->mesh;
     for (int64_t n = begin; n < end; n++) {
         a->to[n] = a->to_at[n][0] = a->to_at[n][1] = a->to_at[n][2] = 0;
-        if (!a->known[n]) continue;
+        if (!a->known[n] || !is_own(a, n)) continue;
         double volume = 0, c = 0, total = 0;
         un_vec3 at = {0, 0, 0}, x = mesh->x[n];
         for (int32_t k = mesh->first[n]; k < mesh->first[n + 1]; k++) {
@@ -165,7 +175,7 @@ static void invert(void *arg, int64_t begin, int64_t end)
         a->colour[n] = a->known[n] ? a->from[n] : 0;
         a->trust[n] = (float)fmax(4 * c * (1 - c), TRUST_MIN);
         a->phi[n] = 1e30f;
-        if (!a->known[n]) continue;
+        if (!a->known[n] || !is_own(a, n)) continue;
         if (c > 0.02 && c < 0.98) {
             un_vec3 g = {0, 0, 0};
             double total = 0;

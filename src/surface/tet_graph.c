@@ -29,6 +29,23 @@ static bool is_inside(const un_tets *mesh, int32_t n)
     return true;
 }
 
+/* Over ranks nobody asks for rows beyond own nodes and ghosts. */
+static bool is_asked_for(const un_tets *mesh, int32_t n)
+{
+    const un_tet_share *share = mesh->share;
+    un_part own = un_tets_own_nodes(mesh);
+    if (!share || (n >= own.begin && n < own.end)) return true;
+    int32_t low = 0, high = share->ghost_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (share->ghost[middle] < n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < share->ghost_count && share->ghost[low] == n;
+}
+
 /* Neighbours of n, each once, in the order of first appearance. Two that share a slot may appear
  * several times, unless `exact`. */
 static int32_t find_row(const un_tets *mesh, int32_t n, int32_t row[ROW_MAX], uint64_t *seen,
@@ -61,6 +78,8 @@ static void count_rows(void *arg, int64_t begin, int64_t end)
     memset(seen, -1, sizeof seen);
     for (int64_t n = begin; n < end; n++) {
         int32_t tets = a->mesh->first[n + 1] - a->mesh->first[n];
+        a->graph->first[n + 1] = 0;
+        if (!is_asked_for(a->mesh, (int32_t)n)) continue;
         a->graph->first[n + 1] = is_inside(a->mesh, (int32_t)n)
                                      ? tets / 2 + 2
                                      : find_row(a->mesh, (int32_t)n, row, seen, true);
@@ -75,6 +94,7 @@ static void write_rows(void *arg, int64_t begin, int64_t end)
     memset(seen, -1, sizeof seen);
     for (int64_t n = begin; n < end; n++) {
         int32_t first = a->graph->first[n], wanted = a->graph->first[n + 1] - first;
+        if (wanted == 0) continue;
         int32_t count = find_row(a->mesh, (int32_t)n, row, seen, false);
         if (count != wanted) {
             memset(seen, -1, sizeof seen);

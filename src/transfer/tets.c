@@ -248,6 +248,7 @@ static void sum_tets(void *arg, int64_t begin, int64_t end)
     for (int64_t t = begin; t < end; t++) {
         double sum[4][5] = {{0}};
         bool wanted = is_wanted(a, t);
+        if (ranks && !un_tets_knows(a->mesh, (int32_t)t)) continue; /* nobody asks */
         for (int32_t q = a->bins->begin[t]; wanted && q < a->bins->begin[t + 1]; q++)
             if (a->large[q] == 1 && (!ranks || a->bins->tet[q] == (int32_t)t))
                 add(sum, a, (int32_t)t, un_particle_position(p, q), q, p->volume[q]);
