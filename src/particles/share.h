@@ -18,7 +18,8 @@ typedef struct un_particle_share {
     uint32_t *id;
     int64_t id_total;
     size_t capacity_id;
-    uint8_t *beside; /* by particle, after sorting: its tet has a node of another rank than its own */
+    uint8_t
+        *beside; /* by particle, after sorting: its tet has a node of another rank than its own */
     size_t capacity_beside;
     un_exchange *copies;  /* own particles to the ranks that have copies; NULL: none */
     un_particles arrived; /* room for what comes from others */
