@@ -42,7 +42,7 @@ static un_status fetch(un_adaptive *a, un_range range, const un_section *section
                        int64_t end, const void **data)
 {
     size_t size = (size_t)section->width;
-    UN_TRY(need_fetched(a, (size_t)(end - begin) * size));
+    UN_TRY(un_ranks_agree(a->core.ctx, need_fetched(a, (size_t)(end - begin) * size)));
     *data = a->ranks.fetched;
     return un_ranks_windows(a->core.ctx, range, section->data, size, (un_part){begin, end},
                             a->ranks.fetched);

@@ -60,7 +60,7 @@ static un_status fetch_particles(void *arg, const un_section *section, int64_t b
 {
     un_octree_flip *s = arg;
     size_t size = (size_t)section->width;
-    UN_TRY(need_fetched(s, (size_t)(end - begin) * size));
+    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, (size_t)(end - begin) * size)));
     *data = s->ranks.fetched;
     return un_ranks_windows(s->core.ctx, s->ranks.particles.own, section->data, size,
                             (un_part){begin, end}, s->ranks.fetched);
@@ -85,7 +85,7 @@ static un_status fetch_leaves(void *arg, const un_section *section, int64_t begi
     const char *all = section->data;
     *data = all + (size_t)begin * size;
     if (!un_leaves_in_parts(&s->leaves)) return UN_OK;
-    UN_TRY(need_fetched(s, (size_t)(end - begin) * size));
+    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, (size_t)(end - begin) * size)));
     *data = s->ranks.fetched;
     return un_ranks_windows(s->core.ctx, (un_range){own.begin, own.end, s->leaves.count},
                             all + (size_t)own.begin * size, size, (un_part){begin, end},

@@ -115,12 +115,11 @@ un_status un_uniform_gather(void *state, unsigned what)
 /* ---- windows of all particles, and of cells ---- */
 
 /* Own particles in order. */
-static un_status list_shown(un_uniform *s)
+static un_status copy_shown(un_uniform *s)
 {
     un_context *ctx = s->core.ctx;
     un_uniform_ranks *r = &s->ranks;
     int32_t *order, count;
-    if (r->shown.id) return UN_OK;
     UN_TRY(un_uniform_list_own(s, &order, &count));
     UN_TRY(un_array_need(ctx, (void **)&r->shown_index, &r->shown_room, (size_t)count + 1,
                          sizeof *order));
@@ -129,8 +128,16 @@ static un_status list_shown(un_uniform *s)
     memcpy(r->shown_index, order, (size_t)count * sizeof *order);
     memcpy(r->shown_id, r->id, (size_t)count * sizeof *r->id);
     r->shown = (un_listed){r->shown_id, r->shown_index, count};
-    un_arena_reset(&s->core.arena);
     return UN_OK;
+}
+
+static un_status list_shown(un_uniform *s)
+{
+    if (s->ranks.shown.id) return UN_OK;
+    un_status status = un_ranks_agree(s->core.ctx, copy_shown(s));
+    if (status != UN_OK) s->ranks.shown = (un_listed){0};
+    un_arena_reset(&s->core.arena);
+    return status;
 }
 
 static un_status window_of(const un_uniform *s, const void *array, size_t size, un_part wanted,
@@ -145,7 +152,7 @@ static un_status window(void *arg, unsigned fields, int64_t begin, int64_t end, 
     un_particles *w = &s->ranks.window;
     const un_particles *p = &s->particles;
     un_part part = {begin, end};
-    UN_TRY(un_particles_reserve(s->core.ctx, w, end - begin));
+    UN_TRY(un_ranks_agree(s->core.ctx, un_particles_reserve(s->core.ctx, w, end - begin)));
     for (int a = 0; a < 3 && fields & UN_PLACES; a++)
         UN_TRY(window_of(s, p->x[a], sizeof *p->x[a], part, w->x[a]));
     for (int a = 0; a < 3 && fields & UN_VELOCITIES; a++)
@@ -185,7 +192,7 @@ static un_status fetch_particles(void *arg, const un_section *section, int64_t b
                                  const void **data)
 {
     un_uniform *s = arg;
-    UN_TRY(need_fetched(s, section, end - begin));
+    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, section, end - begin)));
     *data = s->ranks.fetched;
     return window_of(s, section->data, (size_t)section->width, (un_part){begin, end},
                      s->ranks.fetched);
@@ -195,7 +202,7 @@ static un_status fetch_cells(void *arg, const un_section *section, int64_t begin
                              const void **data)
 {
     un_uniform *s = arg;
-    UN_TRY(need_fetched(s, section, end - begin));
+    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, section, end - begin)));
     *data = s->ranks.fetched;
     return un_bars_windows(s->ranks.bars, section->data, (size_t)section->width,
                            (un_part){begin, end}, s->ranks.fetched);

@@ -20,16 +20,18 @@ static void post_free(un_context *ctx, post *p)
     un_free(ctx, p->bids);
 }
 
-/* All get to know what all have and want. */
-static un_status begin_post(un_context *ctx, post *p, bid mine)
+/* All get to know what all have and want. able: this rank has the memory it needs so far. */
+static un_status begin_post(un_context *ctx, post *p, bid mine, bool able)
 {
     size_t ranks = (size_t)un_rank_count(ctx);
     *p = (post){.out = un_alloc(ctx, ranks, sizeof *p->out),
                 .in = un_alloc(ctx, ranks, sizeof *p->in),
                 .bids = un_alloc(ctx, ranks, sizeof *p->bids)};
-    if (!p->out || !p->in || !p->bids) {
+    able = able && p->out && p->in && p->bids;
+    un_status status = un_ranks_agree(ctx, able ? UN_OK : UN_ERROR_MEMORY);
+    if (status != UN_OK) {
         post_free(ctx, p);
-        return UN_ERROR_MEMORY;
+        return status;
     }
     un_ranks_gather(ctx, p->bids, &mine, sizeof mine);
     return UN_OK;
@@ -55,7 +57,7 @@ un_status un_ranks_windows(un_context *ctx, un_range range, const void *own, siz
 {
     int32_t rank = un_rank(ctx);
     post p;
-    UN_TRY(begin_post(ctx, &p, (bid){range.begin, range.end, wanted}));
+    UN_TRY(begin_post(ctx, &p, (bid){range.begin, range.end, wanted}, true));
     for (int32_t r = 0; r < un_rank_count(ctx); r++) {
         un_part to = overlap(range.begin, range.end, p.bids[r].wanted);
         un_part from = overlap(p.bids[r].begin, p.bids[r].end, wanted);
@@ -160,16 +162,21 @@ un_status un_ranks_listed_windows(un_context *ctx, const un_listed *l, const voi
     int32_t ranks = un_rank_count(ctx), rank = un_rank(ctx);
     size_t out_bytes = 0, in_bytes = 0;
     post p;
-    UN_TRY(begin_post(ctx, &p, (bid){.wanted = wanted}));
     int64_t *to = un_alloc(ctx, 2 * (size_t)ranks, sizeof *to), *from = to ? to + ranks : NULL;
-    if (to) count_listed(ctx, &p, l, to, from);
-    for (int32_t r = 0; r < ranks && to; r++) {
+    un_status status = begin_post(ctx, &p, (bid){.wanted = wanted}, to);
+    if (status != UN_OK) {
+        un_free(ctx, to);
+        return status;
+    }
+    count_listed(ctx, &p, l, to, from);
+    for (int32_t r = 0; r < ranks; r++) {
         out_bytes += parcel_bytes(to[r], size);
         in_bytes += r == rank ? 0 : parcel_bytes(from[r], size);
     }
-    char *packed = to ? un_alloc(ctx, out_bytes + 1, 1) : NULL;
-    char *arrived = packed ? un_alloc(ctx, in_bytes + 1, 1) : NULL, *at = packed, *in = arrived;
-    for (int32_t r = 0; r < ranks && arrived; r++) {
+    char *packed = un_alloc(ctx, out_bytes + 1, 1);
+    char *arrived = un_alloc(ctx, in_bytes + 1, 1), *at = packed, *in = arrived;
+    status = un_ranks_agree(ctx, packed && arrived ? UN_OK : UN_ERROR_MEMORY);
+    for (int32_t r = 0; r < ranks && status == UN_OK; r++) {
         size_t bytes = parcel_bytes(to[r], size);
         if (to[r] > 0) pack(at, l, first_listed(l, p.bids[r].wanted.begin), to[r], array, size);
         if (r == rank) unpack(at, out, wanted.begin, to[r], size);
@@ -180,12 +187,12 @@ un_status un_ranks_listed_windows(un_context *ctx, const un_listed *l, const voi
         p.in[p.in_count++] = (un_mail){r, bytes, in};
         in += bytes;
     }
-    if (arrived) send_post(ctx, &p);
+    if (status == UN_OK) send_post(ctx, &p);
     for (int32_t k = 0; k < p.in_count; k++)
         unpack(p.in[k].data, out, wanted.begin, from[p.in[k].rank], size);
     un_free(ctx, packed);
     un_free(ctx, arrived);
     un_free(ctx, to);
     post_free(ctx, &p);
-    return arrived ? UN_OK : UN_ERROR_MEMORY;
+    return status;
 }

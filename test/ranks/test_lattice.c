@@ -5,7 +5,7 @@
 
 #include "ranks/group.h"
 
-/* A pool with a solid; above it sheets, threads and drops, some across the borders of slabs; an
+/* A pool with a solid; above it sheets, threads and drops, some across the borders of bars; an
  * emitter, and a solid that moves. The lattice is finer than the cells, coarser, or not in step. */
 static const char splash[] =
     "local drops = {}\n"
