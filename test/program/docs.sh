@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The documents are right: links lead somewhere, and whole scenes in them and in scenes/ are accepted.
-# test-labels: once
+# test-labels: once slow
 #   docs.sh PROGRAM
 set -u
 program=$(realpath "$1")

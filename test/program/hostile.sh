@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# test-labels: memory
 # Scenes that try to hang, fill the machine or escape the sandbox end within seconds with status 2 and
 # one message; scenes that are merely extreme run to their end with valid numbers.
 # test/promises/test_hostile.c has more of the latter, for every method.
-# test-labels: slow
+# test-labels: memory slow
 #   hostile.sh PROGRAM
 set -u
 program=$(realpath "$1")

@@ -1,5 +1,6 @@
 /* Promises of methods with bodies that the liquid moves: the same bits for any number of threads
- * and after a checkpoint, still water under bodies at their draught, nobody inside them. */
+ * and after a checkpoint, still water under bodies at their draught, nobody inside them.
+ * test-labels: slow */
 #include "promises/promise.h"
 
 /* A crate and a drum fall into a pool, knock against each other and against a fixed post. */

@@ -1,5 +1,5 @@
 /* Promises of every method that parts thin walls: water stays in vessels that have them, and rests
- * there. Others warn of such walls. */
+ * there. Others warn of such walls. test-labels: slow */
 #include "promises/promise.h"
 
 /* Of a method without particles: its surface ends in the wall. */

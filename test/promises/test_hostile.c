@@ -1,5 +1,5 @@
 /* Promises of every method: scenes that are merely extreme run, and leave sound numbers.
- * test-labels: memory */
+ * test-labels: memory slow */
 #include "promises/promise.h"
 
 typedef struct extreme {

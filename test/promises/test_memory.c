@@ -1,5 +1,5 @@
 /* Promises of every method: any allocation may fail, and what is loaded is checked.
- * test-labels: memory */
+ * test-labels: memory slow */
 #include "promises/promise.h"
 
 static const char tiny[] =

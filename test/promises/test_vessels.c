@@ -1,5 +1,6 @@
 /* Promises of every method: vessels with thin walls that move, are poured into or come from a mesh
- * file, and paddles that scrape along walls. */
+ * file, and paddles that scrape along walls.
+ * test-labels: slow */
 #include "promises/promise.h"
 
 #define GRAVITY 9.81

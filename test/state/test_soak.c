@@ -1,6 +1,6 @@
 /* A sloshing tank with an emitter and a drain in balance, for many steps: memory stays, the ledger
  * of volume agrees with the particles, a step takes as long at the end as it did at first.
- * `test_state soak all` takes 10,000 steps. */
+ * `test_state soak all` takes 10,000 steps. test-labels: slow */
 #include <time.h>
 
 #include "promises/promise.h"

@@ -1,5 +1,5 @@
 /* Surface tension in methods: the pressure in a drop, a drop at rest, its period, beads at their
- * contact angle. Without gravity; density and tension are 1. */
+ * contact angle. Without gravity; density and tension are 1. test-labels: slow */
 #include "method/world.h"
 
 #define FLUID " gravity = {0, 0, 0}, fluid = { density = 1, surface_tension = 1 },"
