@@ -2,7 +2,7 @@
 # More than one process: a command that does not share its work is refused before it writes anything;
 # `run`, `surface` and `render` make the same bytes on any number of ranks; a rank that fails or is
 # killed ends all, with a message, and leaves no half-written file.
-# test-labels: once
+# test-labels: once slow
 #   ranks.sh PROGRAM
 set -u
 program=$(realpath "$1")
