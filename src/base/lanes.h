@@ -146,6 +146,7 @@ static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
 
 /* ---- doubles ---- */
 
+typedef double un_doubles2 __attribute__((vector_size(16), may_alias));
 typedef double un_doubles4 __attribute__((vector_size(32), may_alias));
 
 static inline un_doubles4 un_doubles4_load(const double *v)
