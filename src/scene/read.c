@@ -322,8 +322,9 @@ static void read_solids(un_place *place, int t, un_scene *scene)
     if (count) def->solids = new_list(L, scene, count, sizeof *def->solids);
     for (int32_t i = 0; i < count; i++) {
         un_solid *solid = &def->solids[i];
-        const un_node *node = (un_node *)take_item(place, list, i + 1, UN_VALUE_SHAPE,
-                                                   "a shape, such as sphere { ... }");
+        const un_node *node = (un_node *)take_item(
+            place, list, i + 1, UN_VALUE_SHAPE,
+            "a shape, such as sphere { ... } or solid { sphere { ... }, velocity = ... }");
         name_item(L, solid->label, sizeof solid->label, "solids", i, &node->head);
         solid->shape = un_build_shape(L, scene, lua_gettop(L));
         solid->friction = node->friction;

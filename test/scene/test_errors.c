@@ -428,9 +428,11 @@ static void lists(void **state)
          "dam.lua:1: liquid[1] has a velocity; the liquid starts with one for all: liquid = { ..., "
          "velocity = {x, y, z} }"},
         {"scene { " WATER ", solids = { " BALL ",\n emitter { " BALL " } } }",
-         "dam.lua:2: solids[2] must be a shape, such as sphere { ... }, got an emitter"},
+         "dam.lua:2: solids[2] must be a shape, such as sphere { ... } or solid { sphere { ... }, "
+         "velocity = ... }, got an emitter"},
         {"scene { " WATER ", solids = { nil, " BALL " } }",
-         "dam.lua:1: solids[1] must be a shape, such as sphere { ... }, got nothing"},
+         "dam.lua:1: solids[1] must be a shape, such as sphere { ... } or solid { sphere { ... }, "
+         "velocity = ... }, got nothing"},
         {"scene { " WATER ", solids = { [3] = " BALL " } }",
          "dam.lua:1: solids has a gap: one of its entries is nil"},
         {"scene { " WATER ", sources = { " BALL " } }",
