@@ -8,7 +8,7 @@ set -u
 core="gcc libc6-dev make cmake ninja-build pkg-config|pkgconf liblua5.4-dev libpng-dev zlib1g-dev libembree-dev libmicrohttpd-dev"
 film="ffmpeg"
 viewer="npm"
-test="libcmocka-dev clang libclang-rt-dev python3 npm chromium"
+test="libcmocka-dev clang libclang-rt-dev python3 npm chromium iproute2"
 validate="python3 paraview python3-paraview blender"
 bench="python3 blender"
 mpi="libopenmpi-dev|libmpich-dev openmpi-bin|mpich"
