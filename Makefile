@@ -2,7 +2,8 @@
 # packages a target needs (tools/packages.sh: only what is missing).
 #
 #   make            build/undine and build/libundine.so
-#                   (MPI=1 with MPI, for more than one machine: docs/cluster.md)
+#                   (MPI=1 with MPI, for more than one machine: docs/cluster.md; ARCH=x86-64-v3
+#                   for other processors than this one)
 #   make demo       a dam break by the adaptive method, simulated and rendered to out/dam/movie.mp4
 #                   (SCENE=scenes/x.lua another scene; SET="detail.finest=32 frames.count=48";
 #                   RENDER="--width 1280 --height 720 --samples 8" larger pictures)
@@ -28,12 +29,13 @@ BENCH ?=
 VALIDATE ?=
 FUZZ ?= 60
 MPI ?= 0
+ARCH ?= native
 
 name = $(basename $(notdir $(SCENE)))
 sets = $(foreach set,$(SET),--set '$(set)')
 build = cmake --build --preset release
 # tests are configured where their library is there, and built by `make check` only
-configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' \
+configure = cmake --preset release -DCMAKE_INSTALL_PREFIX='$(PREFIX)' -DUNDINE_ARCH='$(ARCH)' \
 	-DUNDINE_MPI=$(if $(filter-out 0 OFF off no,$(MPI)),ON,OFF) \
 	-DUNDINE_TESTS=$$(pkg-config --exists cmocka && echo ON || echo OFF) >/dev/null
 

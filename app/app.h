@@ -20,6 +20,11 @@ int app_surface(int argc, char **argv);
 int app_tetmesh(int argc, char **argv);
 int app_compare(int argc, char **argv);
 
+/* ---- processors (processor.c, built_for.c) ---- */
+
+extern const char *const app_built_for[]; /* what the library may use, NULL at the end */
+bool app_processor_fits(void);            /* false: it has been said why not */
+
 /* ---- several processes (launch.c) ---- */
 
 /* Before a command: finds out whether this process was started with others, and joins them if the

@@ -86,6 +86,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (!app_processor_fits()) return APP_FAILED;
     int status = dispatch(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == APP_DONE && errno != EPIPE) {
         app_error("cannot write to standard output: %s", strerror(errno));
