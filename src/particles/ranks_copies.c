@@ -8,509 +8,9 @@
  *    may reach;
  *  - all that may touch those of its own particles that split or merge: resizing. They are few, so
  *    a rank tells boxes of these alone.
- * Who has particles decides who gets them. For that every rank knows the boxes of others' blocks
- * that its own may reach. A block that is wide, where the curve jumps or drops fly, is told as its
- * groups. To find out who may reach whom, all know a few coarse boxes of each rank. A group or a
- * block that lies across the border of two ranks is put together from both. */
-#include "particles/ranks.h"
-
-#define BLOCK_GROUPS UN_CORRECT_BATCH
-#define BLOCK (BLOCK_GROUPS * UN_GROUP)
-/* Reach is widened by this share: for rounding. */
-#define ROOM 1e-3
-/* How far parts of a large particle may lie from its place, in its edges; and the nodes that these
- * give to, in edges of its cell. */
-#define PARTS_REACH 1.0
-/* Particles whose edge is below this many of their cell's have no parts in tets of equal cells
- * (0.75 in transfer/tets.c; less here, for rounding). */
-#define PARTS_FROM 0.74
-#define NODES_REACH 4.0
-/* Coarse boxes of a rank, 0.9 kB in all: every rank gets those of all. */
-#define COARSE 32
-typedef struct coarse_box {
-    float lo[3], hi[3], r;
-} coarse_box;
-
-/* The box of a block's particles, or of those on one rank. */
-typedef struct block_box {
-    int64_t block;
-    float lo[3], hi[3], r;
-    int32_t rank;
-} block_box;
-
-typedef struct copying {
-    un_context *ctx;
-    un_arena *arena;
-    const un_particles *particles;
-    un_range own;        /* particles here: those, from 0 on */
-    const float *reach;  /* of own particles */
-    const uint8_t *asks; /* own particles that need others; NULL: all, and whole blocks */
-    double factor;       /* times the sum of reaches */
-    int32_t me, ranks;
-    int32_t other_count;  /* ranks that may reach this one's particles */
-    int32_t *other;       /* these ranks */
-    un_groups *others;    /* the trees of their blocks */
-    uint8_t *near;        /* the block goes near them */
-    const block_box *box; /* of own blocks */
-    uint8_t *wanted;      /* by rank: the group goes there */
-    int32_t *set;         /* ranks that are wanted */
-    int32_t set_count;
-    uint8_t *split[2];   /* by rank: the first and the last group, if others have a part */
-    int32_t *index, *to; /* particles, and ranks that they go to */
-    int64_t count;
-    size_t capacity_index, capacity_to;
-    /* NULL: what nodes need does not matter */
-    const un_tets *mesh;
-    const un_tree_share *tree;
-    const int32_t *tet; /* of own particles */
-} copying;
-
-/* ---- boxes of blocks ---- */
-
-/* One instruction each, where fminf and fmaxf are calls. */
-static inline float lesser(float a, float b)
-{
-    return a < b ? a : b;
-}
-static inline float greater(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-static void add_to_box(block_box *b, const copying *c, int64_t q)
-{
-    const un_particles *p = c->particles;
-    for (int a = 0; a < 3; a++) {
-        float x = (float)p->x[a][q], e = fabsf(x) * 2e-7f;
-        b->lo[a] = lesser(b->lo[a], x - e);
-        b->hi[a] = greater(b->hi[a], x + e);
-    }
-    b->r = greater(b->r, c->reach[q]);
-}
-
-static block_box empty_box(int64_t block)
-{
-    return (block_box){
-        block, {INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, 0, 0};
-}
-
-/* Own particles of group or block k, of `size` particles. */
-static un_part members(const copying *c, int64_t k, int64_t size)
-{
-    int64_t begin = un_max64(k * size, c->own.begin), end = un_min64((k + 1) * size, c->own.end);
-    return (un_part){begin - c->own.begin, end - c->own.begin};
-}
-
-static block_box box_of(const copying *c, int64_t k, int64_t size)
-{
-    block_box b = empty_box(k);
-    un_part in = members(c, k, size);
-    for (int64_t q = in.begin; q < in.end; q++) add_to_box(&b, c, q);
-    return b;
-}
-
-/* Of those that ask. */
-static block_box asking_box(const copying *c, int64_t group)
-{
-    block_box b = empty_box(group);
-    un_part in = members(c, group, UN_GROUP);
-    for (int64_t q = in.begin; q < in.end; q++)
-        if (c->asks[q]) add_to_box(&b, c, q);
-    return b;
-}
-
-static bool is_empty(const block_box *b)
-{
-    return !(b->lo[0] <= b->hi[0]);
-}
-
-static void unite(block_box *to, const block_box *from)
-{
-    for (int a = 0; a < 3; a++) {
-        to->lo[a] = fminf(to->lo[a], from->lo[a]);
-        to->hi[a] = fmaxf(to->hi[a], from->hi[a]);
-    }
-    to->r = fmaxf(to->r, from->r);
-}
-
-static un_part own_units(const copying *c, int64_t size)
-{
-    if (c->own.begin == c->own.end) return (un_part){0, 0};
-    return (un_part){c->own.begin / size, (c->own.end - 1) / size + 1};
-}
-
-/* Blocks of several ranks get the box of all of them. */
-static un_status join_blocks(copying *c, block_box *box, un_part blocks)
-{
-    block_box edges[2], *all = NULL;
-    int64_t count = 0, all_count = 0;
-    if (blocks.begin < blocks.end) {
-        edges[count++] = box[0];
-        if (blocks.end - blocks.begin > 1) edges[count++] = box[blocks.end - 1 - blocks.begin];
-    }
-    UN_TRY(un_ranks_list(c->ctx, edges, count, sizeof *edges, (void **)&all, &all_count));
-    for (int64_t k = 0; k < all_count; k++)
-        if (all[k].block >= blocks.begin && all[k].block < blocks.end)
-            unite(&box[all[k].block - blocks.begin], &all[k]);
-    un_free(c->ctx, all);
-    return UN_OK;
-}
-
-/* Correction takes the groups of such a block one by one, however boxes are rounded. */
-static bool is_wide(const block_box *b)
-{
-    float wide = 0;
-    for (int a = 0; a < 3; a++) wide = greater(wide, b->hi[a] - b->lo[a]);
-    return (double)wide > (1 + ROOM) * UN_CORRECT_WIDTH * (double)b->r;
-}
-
-/* Boxes that others are told: blocks, or the groups of wide ones. Blocks of
- * several ranks, the first and the last, are told whole. */
-static int64_t list_told(const copying *c, const block_box *box, un_part blocks, block_box *told)
-{
-    int64_t count = 0;
-    for (int64_t k = blocks.begin; k < blocks.end; k++) {
-        const block_box *b = &box[k - blocks.begin];
-        bool whole = k == blocks.begin || k == blocks.end - 1 || !is_wide(b);
-        if (whole) told[count++] = *b;
-        for (int64_t g = k * BLOCK_GROUPS; !whole && g < (k + 1) * BLOCK_GROUPS; g++)
-            told[count++] = box_of(c, g, UN_GROUP);
-    }
-    for (int64_t k = 0; k < count; k++) told[k].rank = c->me;
-    return count;
-}
-
-/* The same where only some ask. */
-static int64_t list_asking(const copying *c, block_box *told)
-{
-    int64_t count = 0;
-    un_part groups = own_units(c, UN_GROUP);
-    for (int64_t g = groups.begin; g < groups.end; g++) {
-        told[count] = asking_box(c, g);
-        told[count].rank = c->me;
-        count += !is_empty(&told[count]);
-    }
-    return count;
-}
-
-static un_box3 wide_box(const block_box *b)
-{
-    return (un_box3){un_v3((double)b->lo[0], (double)b->lo[1], (double)b->lo[2]),
-                     un_v3((double)b->hi[0], (double)b->hi[1], (double)b->hi[2])};
-}
-
-static un_status build_boxes(copying *c, un_groups *groups, const block_box *b, int64_t count)
-{
-    un_box3 *box = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *box);
-    float *radius = un_arena_alloc(c->arena, (size_t)count + 1, sizeof *radius);
-    if (!box || !radius) return UN_ERROR_MEMORY;
-    for (int64_t k = 0; k < count; k++) {
-        box[k] = wide_box(&b[k]);
-        radius[k] = b[k].r;
-    }
-    return un_groups_build_boxes(c->ctx, c->arena, groups, box, radius, count);
-}
-
-static un_groups_walk walk_around(const copying *c, const un_groups *groups, const block_box *b)
-{
-    un_groups_walk walk;
-    double factor = c->factor * (1 + ROOM);
-    un_groups_walk_begin(&walk, groups, wide_box(b), factor * (double)b->r, factor);
-    return walk;
-}
-
-/* Each rank's boxes, in a row, in a few. */
-static void share_coarse(const copying *c, const block_box *told, int64_t count, coarse_box *all)
-{
-    coarse_box mine[COARSE];
-    for (int64_t k = 0; k < COARSE; k++) {
-        block_box box = empty_box(0);
-        for (int64_t n = count * k / COARSE; n < count * (k + 1) / COARSE; n++)
-            unite(&box, &told[n]);
-        memcpy(mine[k].lo, box.lo, sizeof box.lo);
-        memcpy(mine[k].hi, box.hi, sizeof box.hi);
-        mine[k].r = box.r;
-    }
-    un_ranks_gather(c->ctx, all, mine, sizeof mine);
-}
-
-/* Who may reach which of the boxes. */
-static un_status list_near(copying *c, const block_box *told, int64_t count, const coarse_box *all)
-{
-    un_groups groups;
-    int64_t kept = 0;
-    int32_t *seen = un_arena_alloc(c->arena, (size_t)c->ranks, sizeof *seen);
-    block_box *coarse = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof *coarse);
-    if (!seen || !coarse) return UN_ERROR_MEMORY;
-    memset(seen, 0xff, (size_t)c->ranks * sizeof *seen);
-    for (int32_t r = 0; r < c->ranks; r++)
-        for (int64_t k = (int64_t)r * COARSE; k < (int64_t)(r + 1) * COARSE; k++) {
-            block_box box = {.rank = r, .r = all[k].r};
-            memcpy(box.lo, all[k].lo, sizeof box.lo);
-            memcpy(box.hi, all[k].hi, sizeof box.hi);
-            if (r != c->me && !is_empty(&box)) coarse[kept++] = box;
-        }
-    UN_TRY(build_boxes(c, &groups, coarse, kept));
-    for (int64_t k = 0; k < count; k++) {
-        un_groups_walk walk = walk_around(c, &groups, &told[k]);
-        for (int32_t n; (n = un_groups_walk_next(&walk)) >= 0;) {
-            int32_t r = coarse[n].rank;
-            if (seen[r] == (int32_t)k) continue;
-            seen[r] = (int32_t)k;
-            size_t room = (size_t)c->count + 1;
-            UN_TRY(un_array_reserve(c->ctx, (void **)&c->index, &c->capacity_index, room,
-                                    sizeof *c->index));
-            UN_TRY(un_array_reserve(c->ctx, (void **)&c->to, &c->capacity_to, room, sizeof *c->to));
-            c->index[c->count] = (int32_t)k;
-            c->to[c->count++] = r;
-        }
-    }
-    return UN_OK;
-}
-
-/* What others tell, in the order of ranks. */
-static un_status build_others(copying *c, const block_box *all, int64_t count)
-{
-    for (int64_t k = 0; k < count; k++) c->other_count += k == 0 || all[k].rank != all[k - 1].rank;
-    size_t others = (size_t)c->other_count + 1;
-    c->other = un_arena_alloc(c->arena, others, sizeof *c->other);
-    c->others = un_arena_alloc(c->arena, others, sizeof *c->others);
-    c->near = un_arena_alloc(c->arena, others, 1);
-    if (!c->other || !c->others || !c->near) return UN_ERROR_MEMORY;
-    for (int64_t k = 0, r = 0, end; k < count; k = end, r++) {
-        for (end = k; end < count && all[end].rank == all[k].rank;) end++;
-        c->other[r] = all[k].rank;
-        UN_TRY(build_boxes(c, &c->others[r], all + k, end - k));
-    }
-    return UN_OK;
-}
-
-/* Boxes to the ranks that may reach them. status: of this rank so far. */
-static un_status send_boxes(copying *c, un_status status, const block_box *told)
-{
-    un_exchange *rounds;
-    un_status made = un_exchange_create_rounds(c->ctx, &rounds);
-    status = un_ranks_agree(c->ctx, status == UN_OK ? made : status);
-    block_box *sent = NULL;
-    if (status == UN_OK) {
-        sent = un_alloc(c->ctx, (size_t)c->count + 1, sizeof *sent);
-        for (int64_t k = 0; k < c->count && sent; k++) sent[k] = told[c->index[k]];
-        un_round round = {.from = sent, .to = c->to, .count = c->count, .size = sizeof *sent};
-        status = un_exchange_round(rounds, sent ? UN_OK : UN_ERROR_MEMORY, &round);
-        if (status == UN_OK) {
-            status = un_exchange_late(rounds);
-            if (status == UN_OK) status = build_others(c, round.in, round.in_count);
-            status = un_ranks_agree(c->ctx, status);
-        }
-    }
-    un_free(c->ctx, sent);
-    un_exchange_destroy(rounds);
-    return status;
-}
-
-static un_status tell_blocks(copying *c)
-{
-    un_part blocks = own_units(c, BLOCK);
-    int64_t mine = blocks.end - blocks.begin;
-    size_t room = (size_t)mine * BLOCK_GROUPS + 1;
-    block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box);
-    block_box *told = un_arena_alloc(c->arena, room, sizeof *told);
-    coarse_box *coarse = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof *coarse);
-    UN_TRY(un_ranks_agree(c->ctx, box && told && coarse ? UN_OK : UN_ERROR_MEMORY));
-    for (int64_t k = 0; k < mine; k++) box[k] = box_of(c, blocks.begin + k, BLOCK);
-    UN_TRY(join_blocks(c, box, blocks));
-    c->box = box;
-    int64_t count = list_told(c, box, blocks, told);
-    share_coarse(c, told, count, coarse);
-    if (c->asks) count = list_asking(c, told);
-    un_status status = send_boxes(c, list_near(c, told, count, coarse), told);
-    c->count = 0;
-    return status;
-}
-
-/* ---- who gets a group ---- */
-
-/* k: in the list of other ranks. */
-static bool reaches(const copying *c, int32_t k, const block_box *b)
-{
-    un_groups_walk walk = walk_around(c, &c->others[k], b);
-    return un_groups_walk_next(&walk) >= 0;
-}
-
-static void want(copying *c, int32_t rank)
-{
-    if (c->wanted[rank]) return;
-    c->wanted[rank] = 1;
-    c->set[c->set_count++] = rank;
-}
-
-static void want_nothing(copying *c)
-{
-    for (int32_t k = 0; k < c->set_count; k++) c->wanted[c->set[k]] = 0;
-    c->set_count = 0;
-}
-
-static void want_owners(copying *c, int32_t t)
-{
-    const un_tets *mesh = c->mesh;
-    un_part own = un_tets_own_nodes(mesh);
-    for (int i = 0; i < 4; i++) {
-        int32_t n = mesh->tet[t][i];
-        if (n < own.begin || n >= own.end) want(c, un_tets_node_owner(mesh, c->tree, n));
-    }
-}
-
-static double fold(double x, double top)
-{
-    if (x < 0) x = -x;
-    if (x > top) x = 2 * top - x;
-    return un_clamp(x, 0, top);
-}
-
-/* The eight parts of a particle, as transfer/tets.c places them; false if this rank does not know
- * the tet of one. */
-static bool want_parts(copying *c, un_vec3 x, double edge)
-{
-    un_vec3 top = c->mesh->tree->size;
-    for (int i = 0; i < 8; i++) {
-        double d[3] = {0.5 * (i & 1) - 0.25, 0.5 * (i >> 1 & 1) - 0.25, 0.5 * (i >> 2) - 0.25};
-        un_tets_place place;
-        un_vec3 at = {fold(x.x + edge * d[0], top.x), fold(x.y + edge * d[1], top.y),
-                      fold(x.z + edge * d[2], top.z)};
-        if (!un_tets_locate_here(c->mesh, at, &place)) return false;
-        want_owners(c, place.tet);
-    }
-    return true;
-}
-
-/* Ranks whose nodes the particle may give to. */
-static void want_nodes(copying *c, int64_t q)
-{
-    const un_tets *mesh = c->mesh;
-    const un_particles *p = c->particles;
-    int32_t t = c->tet[q];
-    want_owners(c, t);
-    double h = un_tets_size(mesh, t), least = PARTS_FROM * h;
-    bool even = un_tets_shape(mesh, t)->kind == UN_TET_BCC;
-    bool small = (double)p->volume[q] < least * least * least; /* at most eight parts */
-    if (even && small) return;
-    double beside = mesh->parted ? NODES_REACH * h : 0; /* where un_tets_locate may look */
-    double edge = cbrt(p->volume[q]), far = PARTS_REACH * edge + NODES_REACH * h + beside;
-    un_vec3 x = un_particle_position(p, q), wide = {far, far, far};
-    un_box3 around = {un_sub(x, wide), un_add(x, wide)};
-    if (un_tree_share_has_box(mesh->tree, c->tree, around)) return; /* most of them */
-    if (small && want_parts(c, x, edge)) return;
-    un_tree_share_in_box(mesh->tree, c->tree, around, c->wanted, c->set, &c->set_count);
-}
-
-static bool is_split(const copying *c, int64_t group)
-{
-    return group * UN_GROUP < c->own.begin ||
-           un_min64((group + 1) * UN_GROUP, c->own.total) > c->own.end;
-}
-
-/* The block that a group is in, with the particles of all ranks. */
-static const block_box *block_of(const copying *c, int64_t group)
-{
-    return &c->box[group / BLOCK_GROUPS - own_units(c, BLOCK).begin];
-}
-
-static void find_wanted(copying *c, int64_t group)
-{
-    un_part in = members(c, group, UN_GROUP);
-    /* a group of several ranks goes where any of its block may be needed */
-    block_box box = is_split(c, group) ? *block_of(c, group) : box_of(c, group, UN_GROUP);
-    want_nothing(c);
-    for (int64_t q = in.begin; c->mesh && q < in.end; q++) want_nodes(c, q);
-    for (int32_t k = 0; k < c->other_count; k++)
-        if (c->near[k] && !c->wanted[c->other[k]] && reaches(c, k, &box)) want(c, c->other[k]);
-}
-
-static un_status list_group(copying *c, int64_t group)
-{
-    un_part in = members(c, group, UN_GROUP);
-    for (int32_t k = 0; k < c->set_count; k++) {
-        int32_t r = c->set[k];
-        if (r == c->me) continue;
-        size_t room = (size_t)c->count + UN_GROUP;
-        UN_TRY(un_array_reserve(c->ctx, (void **)&c->index, &c->capacity_index, room,
-                                sizeof *c->index));
-        UN_TRY(un_array_reserve(c->ctx, (void **)&c->to, &c->capacity_to, room, sizeof *c->to));
-        for (int64_t q = in.begin; q < in.end; q++) {
-            c->index[c->count] = (int32_t)q;
-            c->to[c->count++] = r;
-        }
-    }
-    return UN_OK;
-}
-
-/* A rank that gets a part of a group must get all of it. */
-typedef struct claim {
-    int64_t group;
-    int32_t rank;
-} claim;
-
-/* Claims of this rank on groups that it has a part of: of those to whom it gives, and its own on
- * all of its first and last block; where only some ask, on its first and last group. */
-static un_status list_claims(copying *c, claim **claims, int64_t *count)
-{
-    un_part groups = own_units(c, UN_GROUP), blocks = own_units(c, BLOCK);
-    int64_t last = (c->own.total + UN_GROUP - 1) / UN_GROUP, n = 0;
-    *claims = un_arena_alloc(c->arena, 2 * (size_t)(c->ranks + BLOCK_GROUPS), sizeof **claims);
-    *count = 0;
-    if (!*claims) return UN_ERROR_MEMORY;
-    memset(*claims, 0, 2 * (size_t)(c->ranks + BLOCK_GROUPS) * sizeof **claims);
-    if (groups.begin == groups.end) return UN_OK;
-    for (int side = 0; side < 2; side++) {
-        int64_t group = side ? groups.end - 1 : groups.begin;
-        int64_t block = side ? blocks.end - 1 : blocks.begin;
-        if (side && groups.end - groups.begin == 1) break;
-        for (int32_t r = 0; r < c->ranks; r++)
-            if (c->split[side][r]) (*claims)[n++] = (claim){group, r};
-        if (c->asks) (*claims)[n++] = (claim){group, c->me};
-        if (c->asks) continue;
-        if (side && blocks.end - blocks.begin == 1 && groups.end - groups.begin > 1) continue;
-        for (int64_t g = block * BLOCK_GROUPS; g < (block + 1) * BLOCK_GROUPS && g < last; g++)
-            (*claims)[n++] = (claim){g, c->me};
-    }
-    *count = n;
-    return UN_OK;
-}
-
-static un_status list_copies(copying *c)
-{
-    un_part groups = own_units(c, UN_GROUP);
-    un_status status = UN_OK;
-    claim *mine = NULL, *all = NULL;
-    int64_t mine_count = 0, all_count = 0, block = -1;
-    for (int side = 0; side < 2; side++) memset(c->split[side], 0, (size_t)c->ranks);
-    /* the first and the last group wait for the claims of others */
-    for (int64_t g = groups.begin; g < groups.end; g++) {
-        if (g != groups.begin && g != groups.end - 1) continue;
-        memset(c->near, 1, (size_t)c->other_count);
-        if (!is_split(c, g)) continue;
-        find_wanted(c, g);
-        memcpy(c->split[g == groups.begin ? 0 : 1], c->wanted, (size_t)c->ranks);
-        c->split[g == groups.begin ? 0 : 1][c->me] = 0;
-    }
-    UN_TRY(un_ranks_agree(c->ctx, list_claims(c, &mine, &mine_count)));
-    UN_TRY(un_ranks_list(c->ctx, mine, mine_count, sizeof *mine, (void **)&all, &all_count));
-    for (int64_t g = groups.begin; g < groups.end && status == UN_OK; g++) {
-        if (g / BLOCK_GROUPS != block) {
-            block = g / BLOCK_GROUPS;
-            for (int32_t k = 0; k < c->other_count; k++) c->near[k] = reaches(c, k, block_of(c, g));
-        }
-        find_wanted(c, g);
-        /* blocks of several ranks are the first and the last */
-        int64_t first = groups.begin / BLOCK_GROUPS, last = (groups.end - 1) / BLOCK_GROUPS;
-        if (block == first || block == last)
-            for (int64_t k = 0; k < all_count; k++)
-                if (all[k].group == g) want(c, all[k].rank);
-        status = list_group(c, g);
-    }
-    un_free(c->ctx, all);
-    return un_ranks_agree(c->ctx, status);
-}
+ * copies_near.c finds out who may need what, copies_list.c lists what goes to whom, and this file
+ * sends it, puts it in its place, and sorts all into bins. */
+#include "particles/copies.h"
 
 /* ---- what arrives ---- */
 
@@ -581,7 +81,7 @@ static un_status bring_fields(un_particle_share *s, un_field *fields, int32_t fi
     return UN_OK;
 }
 
-static un_status bring(copying *c, un_markers *m, const un_copied *arrays, int32_t array_count)
+static un_status bring(un_copying *c, un_markers *m, const un_copied *arrays, int32_t array_count)
 {
     un_context *ctx = c->ctx;
     un_particle_share *s = m->share;
@@ -605,7 +105,7 @@ static un_status bring(copying *c, un_markers *m, const un_copied *arrays, int32
     return un_ranks_agree(ctx, number_groups(s, theirs, lower, own + count));
 }
 
-static un_status copy(copying *c, un_markers *m, const un_copied *arrays, int32_t count)
+static un_status copy(un_copying *c, un_markers *m, const un_copied *arrays, int32_t count)
 {
     un_particle_share *s = m->share;
     size_t ranks = (size_t)c->ranks;
@@ -615,8 +115,8 @@ static un_status copy(copying *c, un_markers *m, const un_copied *arrays, int32_
     memset(room, 0, 3 * ranks);
     c->wanted = room;
     for (int side = 0; side < 2; side++) c->split[side] = room + (1 + (size_t)side) * ranks;
-    un_status status = tell_blocks(c);
-    if (status == UN_OK) status = list_copies(c);
+    un_status status = un_copying_tell(c);
+    if (status == UN_OK) status = un_copying_list(c);
     un_exchange_destroy(s->copies);
     s->copies = NULL;
     if (status == UN_OK)
@@ -719,17 +219,17 @@ un_status un_markers_copy_around(un_context *ctx, un_arena *arena, un_markers *m
     mark_beside(m, mesh);
     un_copied beside = {&m->share->beside, &m->share->capacity_beside, 1, "beside"};
     un_particles_radii(m->radius, p->volume, p->count, p->flat);
-    copying c = {.ctx = ctx,
-                 .arena = arena,
-                 .particles = p,
-                 .own = m->share->own,
-                 .reach = m->radius,
-                 .factor = 1,
-                 .me = un_rank(ctx),
-                 .ranks = un_rank_count(ctx),
-                 .mesh = mesh,
-                 .tree = tree,
-                 .tet = m->bins.tet};
+    un_copying c = {.ctx = ctx,
+                    .arena = arena,
+                    .particles = p,
+                    .own = m->share->own,
+                    .reach = m->radius,
+                    .factor = 1,
+                    .me = un_rank(ctx),
+                    .ranks = un_rank_count(ctx),
+                    .mesh = mesh,
+                    .tree = tree,
+                    .tet = m->bins.tet};
     UN_TRY(copy(&c, m, &beside, 1));
     un_arena_reset(arena);
     UN_TRY(un_ranks_agree(ctx, spread_tets(ctx, m)));
@@ -791,15 +291,15 @@ static un_status fetch(un_context *ctx, un_arena *arena, un_markers *m, const fl
                        double factor, const uint8_t *asks, const un_copied *arrays, int32_t count)
 {
     un_particle_share *s = m->share;
-    copying c = {.ctx = ctx,
-                 .arena = arena,
-                 .particles = &m->particles,
-                 .own = s->own,
-                 .reach = reach ? reach : m->radius,
-                 .asks = asks,
-                 .factor = factor,
-                 .me = un_rank(ctx),
-                 .ranks = un_rank_count(ctx)};
+    un_copying c = {.ctx = ctx,
+                    .arena = arena,
+                    .particles = &m->particles,
+                    .own = s->own,
+                    .reach = reach ? reach : m->radius,
+                    .asks = asks,
+                    .factor = factor,
+                    .me = un_rank(ctx),
+                    .ranks = un_rank_count(ctx)};
     un_status status = copy(&c, m, arrays, count);
     un_arena_reset(arena);
     return status;
