@@ -221,6 +221,12 @@ static inline un_part un_tets_own(const un_tets *mesh)
     return (un_part){s->tet_begin, s->tet_begin + s->tets.end - s->tets.begin};
 }
 
+/* The place of a node among ghosts; -1: it is none. */
+int32_t un_tet_share_ghost(const un_tet_share *part, int32_t n);
+/* The number on one rank of a node that is this rank's or a ghost. */
+#define UN_TET_SHARE_NOWHERE UINT32_MAX
+uint32_t un_tet_share_number(const un_tet_share *part, int32_t n);
+
 /* Of all ranks. */
 static inline int64_t un_tets_node_total(const un_tets *mesh)
 {

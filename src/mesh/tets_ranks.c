@@ -93,6 +93,27 @@ int32_t un_tets_node_owner(const un_tets *mesh, const un_tree_share *tree, int32
                           un_tets_order(mesh, n) >> UN_TETS_ORDER_BITS);
 }
 
+int32_t un_tet_share_ghost(const un_tet_share *part, int32_t n)
+{
+    int32_t low = 0, high = part->ghost_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (part->ghost[middle] < n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < part->ghost_count && part->ghost[low] == n ? low : -1;
+}
+
+uint32_t un_tet_share_number(const un_tet_share *part, int32_t n)
+{
+    int64_t own = part->nodes.begin + n - part->node_begin;
+    if (own >= part->nodes.begin && own < part->nodes.end) return (uint32_t)own;
+    int32_t ghost = un_tet_share_ghost(part, n);
+    return ghost < 0 ? UN_TET_SHARE_NOWHERE : (uint32_t)part->ghost_id[ghost];
+}
+
 typedef struct question {
     uint64_t order;
     int32_t from; /* the rank that asks */

@@ -11,28 +11,10 @@ typedef struct crossing {
     uint32_t end[2]; /* nodes on one rank, the lesser first */
     un_vec3 x;
 } crossing;
-#define NO_NODE UINT32_MAX
 
 static uint64_t edge_of(const crossing *c)
 {
     return (uint64_t)c->end[0] << 32 | c->end[1];
-}
-
-/* A node's number on one rank; NO_NODE: neither own nor a ghost. */
-static uint32_t number_of(const un_tet_share *share, int32_t n)
-{
-    int64_t own = share->nodes.begin + n - share->node_begin;
-    if (own >= share->nodes.begin && own < share->nodes.end) return (uint32_t)own;
-    int32_t low = 0, high = share->ghost_count;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (share->ghost[middle] < n)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < share->ghost_count && share->ghost[low] == n;
-    return found ? (uint32_t)share->ghost_id[low] : NO_NODE;
 }
 
 static void list_crossings(const un_cut *cut, crossing *mine)
@@ -40,8 +22,9 @@ static void list_crossings(const un_cut *cut, crossing *mine)
     const un_tet_share *share = cut->mesh->share;
     un_part own = un_cut_own_vertices(cut);
     for (int64_t v = own.begin; v < own.end; v++)
-        *mine++ =
-            (crossing){{number_of(share, cut->from[v]), number_of(share, cut->to[v])}, cut->x[v]};
+        *mine++ = (crossing){
+            {un_tet_share_number(share, cut->from[v]), un_tet_share_number(share, cut->to[v])},
+            cut->x[v]};
 }
 
 /* The vertex on an edge between nodes of one rank; -1: none is there. */
@@ -68,8 +51,11 @@ static void number_vertices(un_cut *cut, const crossing *all, int64_t count, int
     for (int32_t v = 0; v < cut->first[cut->node_count]; v++) {
         cut->same[v] = (int32_t)(first + v - own.begin);
         if (v >= own.begin && v < own.end) continue;
-        uint32_t from = number_of(share, cut->from[v]), to = number_of(share, cut->to[v]);
-        cut->same[v] = from == NO_NODE || to == NO_NODE ? -1 : find_crossing(all, count, from, to);
+        uint32_t from = un_tet_share_number(share, cut->from[v]),
+                 to = un_tet_share_number(share, cut->to[v]);
+        cut->same[v] = from == UN_TET_SHARE_NOWHERE || to == UN_TET_SHARE_NOWHERE
+                           ? -1
+                           : find_crossing(all, count, from, to);
     }
 }
 
@@ -142,8 +128,9 @@ static un_status list_questions(un_context *ctx, const un_cut *cut, vertex_quest
     UN_ALLOC(ctx, q->to, room);
     for (int32_t v = 0; v < cut->vertex_count; v++) {
         if (v >= own.begin && v < own.end) continue;
-        uint32_t from = number_of(share, cut->from[v]), to = number_of(share, cut->to[v]);
-        if (from == NO_NODE || to == NO_NODE) continue;
+        uint32_t from = un_tet_share_number(share, cut->from[v]),
+                 to = un_tet_share_number(share, cut->to[v]);
+        if (from == UN_TET_SHARE_NOWHERE || to == UN_TET_SHARE_NOWHERE) continue;
         q->mine[q->count] = (edge_name){{from, to}, un_rank(ctx)};
         q->to[q->count] = un_tets_node_owner(cut->mesh, share->tree, cut->from[v]);
         q->vertex[q->count++] = v;
@@ -159,7 +146,7 @@ static un_vec3 find_vertex(const un_cut *cut, const edge_name *name)
     int32_t place = cut->place[n];
     for (int32_t v = place < 0 ? 0 : cut->first[place]; place >= 0 && v < cut->first[place + 1];
          v++)
-        if (number_of(share, cut->to[v]) == name->end[1]) return cut->x[v];
+        if (un_tet_share_number(share, cut->to[v]) == name->end[1]) return cut->x[v];
     return un_v3(NAN, NAN, NAN);
 }
 
@@ -207,7 +194,8 @@ static un_status list_nearest(un_arena *arena, const un_cut *cut, uint32_t **nea
     if (!*nearest) return UN_ERROR_MEMORY;
     for (int64_t v = own.begin; v < own.end; v++) {
         int32_t node = un_cut_nearest(cut, (int32_t)v, cut->x[cut->same[v]]);
-        (*nearest)[v - own.begin] = node < 0 ? NO_NODE : number_of(mesh->share, node);
+        (*nearest)[v - own.begin] =
+            node < 0 ? UN_TET_SHARE_NOWHERE : un_tet_share_number(mesh->share, node);
     }
     return UN_OK;
 }

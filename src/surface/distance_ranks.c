@@ -19,7 +19,6 @@ enum { AROUND_VERTEX, FROM_TRIANGLE, GO_ON, ENDED };
 typedef struct vertex_name {
     uint32_t end[2];
 } vertex_name;
-#define NO_VERTEX UINT32_MAX
 
 typedef struct errand {
     un_vec3 p, x;
@@ -75,30 +74,14 @@ void un_distance_ranks_end(un_context *ctx, un_distances *s)
 
 /* ---- names of vertices ---- */
 
-/* The number on one rank of an own node or a ghost. */
-static uint32_t number_of(const un_tet_share *share, int32_t n)
-{
-    int64_t own = share->nodes.begin + n - share->node_begin;
-    if (own >= share->nodes.begin && own < share->nodes.end) return (uint32_t)own;
-    int32_t low = 0, high = share->ghost_count;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (share->ghost[middle] < n)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < share->ghost_count && share->ghost[low] == n ? (uint32_t)share->ghost_id[low]
-                                                              : NO_VERTEX;
-}
-
 static vertex_name name_of(const un_distances *s, int32_t v)
 {
     const un_cut *cut = s->cut;
-    if (v < 0) return (vertex_name){{NO_VERTEX, NO_VERTEX}};
+    if (v < 0) return (vertex_name){{UN_TET_SHARE_NOWHERE, UN_TET_SHARE_NOWHERE}};
     int32_t node = un_cut_next_to(cut, v);
     int32_t a = node < 0 ? cut->from[v] : node, b = node < 0 ? cut->to[v] : node;
-    return (vertex_name){{number_of(s->mesh->share, a), number_of(s->mesh->share, b)}};
+    return (vertex_name){
+        {un_tet_share_number(s->mesh->share, a), un_tet_share_number(s->mesh->share, b)}};
 }
 
 static bool same_name(vertex_name a, vertex_name b)
@@ -184,7 +167,7 @@ static bool go_on(const un_distances *s, const errand *e, un_walk *w)
     w->best = (un_nearest){e->square, e->x, UN_CORNER};
     w->triangle = -1;
     w->step = e->step;
-    if (e->at[1].end[0] != NO_VERTEX) b = find_beside(s, a, e->at[1]);
+    if (e->at[1].end[0] != UN_TET_SHARE_NOWHERE) b = find_beside(s, a, e->at[1]);
     return b < -1 || un_walk_on(&s->walks, w, a, b);
 }
 

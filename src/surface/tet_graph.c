@@ -35,15 +35,7 @@ static bool is_asked_for(const un_tets *mesh, int32_t n)
     const un_tet_share *share = mesh->share;
     un_part own = un_tets_own_nodes(mesh);
     if (!share || (n >= own.begin && n < own.end)) return true;
-    int32_t low = 0, high = share->ghost_count;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (share->ghost[middle] < n)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < share->ghost_count && share->ghost[low] == n;
+    return un_tet_share_ghost(share, n) >= 0;
 }
 
 /* Neighbours of n, each once, in the order of first appearance. Two that share a slot may appear
