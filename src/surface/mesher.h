@@ -71,7 +71,7 @@ void un_mesher_free(un_lattice_mesher *s);
 #define UN_MESHER_DRAWN 0.87
 /* How far from a vertex particles matter to it, in cells. */
 #define UN_MESHER_REACH 1.0
-/* ---- several ranks (mesher_ranks.c, mesher_flying.c) ---- */
+/* ---- several ranks (mesher_ranks.c, mesher_flying.c, mesher_rank0.c) ---- */
 
 /* All ranks call. */
 un_status un_surface_mesh_ranks(un_context *ctx, un_trimesh *mesh, const un_mesher *in);
@@ -108,6 +108,22 @@ void un_mesher_place_near(const un_mesher_region *r, int32_t *place, const uint3
                           int32_t count);
 /* How to look at what flies. */
 un_slim_def un_mesher_slim_def(const un_mesher_region *r);
+
+/* What rank 0 has of all particles: one that stands for the body, then those of thin liquid. */
+typedef struct un_mesher_rank0 {
+    un_mesher_region *r;
+    un_particles particles;
+    uint32_t *id;        /* of those of thin liquid */
+    int32_t count, body; /* of these; 1 if there are others */
+    bool alone;          /* a window failed here and nowhere else: the run ends */
+} un_mesher_rank0;
+/* In `nearest` of rank 0, whose vertices have the numbers of particles: none is there. */
+#define UN_MESHER_NOBODY UINT32_MAX
+/* Particles of thin liquid to rank 0, and pieces of their hulls; `nearest` gets places among these
+ * (mesher_rank0.c). */
+un_status un_mesher_gather_thin(un_mesher_region *r, un_lattice_mesher *s, un_mesher_rank0 *z);
+/* As un_mesher_fit_volume, of all ranks' particles. */
+un_status un_mesher_fit_volume_ranks(un_mesher_region *r, un_lattice_mesher *s, un_mesher_rank0 *z);
 
 static inline const un_slim_entry *un_mesher_slim(const un_lattice_mesher *s, int64_t q)
 {
