@@ -30,8 +30,9 @@ bool app_processor_fits(void);            /* false: it has been said why not */
 /* Before a command: finds out whether this process was started with others, and joins them if the
  * command shares its work. Returns -1 to continue, otherwise the exit status. */
 int app_launch(const char *command, bool shares, int argc, char **argv);
-void app_land(void);       /* after it */
-un_ranks *app_ranks(void); /* NULL: this process is alone */
+void app_land(void);        /* after it */
+bool app_on_terminal(void); /* whether standard output is read by somebody */
+un_ranks *app_ranks(void);  /* NULL: this process is alone */
 static inline bool app_first(void)
 {
     return un_ranks_rank(app_ranks()) == 0;

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -96,9 +97,22 @@ int app_launch(const char *command, bool shares, int argc, char **argv)
     app_land();
     if (rank > 0) return APP_DONE;
     app_error("%s: %d processes were started, but MPI knows of %d; use the mpirun of the MPI that "
-              "Undine was built with",
+              "Undine was built with, or srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)",
               command, count, seen);
     return APP_WRONG;
+}
+
+/* Open MPI gives the first process a terminal of its own, whatever mpirun's output goes to, so
+ * mpirun is asked; on another machine it cannot be. */
+bool app_on_terminal(void)
+{
+    char link[64], name[64];
+    if (!isatty(STDOUT_FILENO)) return false;
+    if (!ranks) return true;
+    snprintf(link, sizeof link, "/proc/%ld/fd/1", (long)getppid());
+    ssize_t length = readlink(link, name, sizeof name - 1);
+    name[length > 0 ? length : 0] = 0;
+    return strncmp(name, "/dev/pts/", 9) == 0 || strncmp(name, "/dev/tty", 8) == 0;
 }
 
 void app_land(void)

@@ -12,7 +12,7 @@
 void app_progress_init(app_progress *progress, bool quiet, bool json)
 {
     const char *term = getenv("TERM");
-    bool terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+    bool terminal = app_on_terminal() && term && strcmp(term, "dumb") != 0;
     *progress = (app_progress){.frame = -1, .shown = -1};
     progress->style = json ? APP_JSON : quiet ? APP_QUIET : terminal ? APP_BAR : APP_LINES;
 }

@@ -97,6 +97,16 @@ on 2 run scene.lua -o out --method warp && complain "run by warp on 2 ranks was 
     complain "run on 2: $(cat out.txt)"
 [ -e out ] && complain "run on 2 ranks wrote files"
 
+# Open MPI gives rank 0 a terminal even where a job's output goes to a file
+export TERM=${TERM:-xterm}
+on 2 run scene.lua -o lines --frames 2 --threads 1 || complain "lines: $(cat out.txt)"
+grep -q $'\033' out.txt && complain "a bar in a file"
+[ "$(grep -c '^frame' out.txt)" = 3 ] || complain "not a line a frame in a file: $(cat out.txt)"
+script -qec "timeout 60 mpirun -n 2 $mpi run scene.lua -o bar --frames 2 --threads 1" bar.txt >/dev/null
+if mpirun --version 2>/dev/null | grep -q "Open MPI"; then
+    grep -q $'\r' bar.txt || complain "no bar on a terminal: $(cat bar.txt)"
+fi
+
 # ---- a run, as one process makes it: frames, probes, and all of stats.csv but bytes and seconds ----
 cat >tank.lua <<'EOF'
 scene { method = "uniform", domain = { size = {1, 0.6, 1.4}, open = {"top"} },
