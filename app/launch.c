@@ -89,9 +89,14 @@ int app_launch(const char *command, bool shares, int argc, char **argv)
         app_error("out of memory");
         return APP_FAILED;
     }
-    if (un_ranks_count(ranks) == count) {
+    if (un_ranks_count(ranks) == count && !un_ranks_unlike(ranks)) {
         keep_arrays_apart();
         return -1;
+    }
+    if (un_ranks_count(ranks) == count) {
+        if (rank == 0) app_error("%s: %s", command, un_ranks_unlike(ranks));
+        app_land();
+        return rank > 0 ? APP_DONE : APP_WRONG;
     }
     int32_t seen = un_ranks_count(ranks);
     app_land();

@@ -78,6 +78,9 @@ UN_API int32_t un_ranks_rank(const un_ranks *ranks);  /* from 0; NULL: 0 */
 UN_API int32_t un_ranks_count(const un_ranks *ranks); /* NULL: 1 */
 /* This machine's processors, or those that the process is bound to, divided among its ranks. */
 UN_API int32_t un_ranks_threads(const un_ranks *ranks);
+/* NULL: all ranks compute the same bits. Otherwise who does not, and the remedy: a run on them would
+ * go wrong. */
+UN_API const char *un_ranks_unlike(const un_ranks *ranks);
 UN_API bool un_ranks_agreed(const un_ranks *ranks);
 /* Whether this rank is doing its part of shared work, so that what it logs is its own. */
 UN_API bool un_ranks_apart(const un_ranks *ranks);

@@ -14,7 +14,18 @@ struct un_ranks {
     size_t halo_bytes; /* sent through halos */
     un_traffic sent;   /* but for those */
     int64_t *numbers;  /* room for two by rank */
+    char unlike[320];  /* empty: all ranks compute alike */
 };
+
+/* What a rank tells of itself (alike.c). */
+typedef struct un_alike {
+    uint64_t bound, build, maths; /* hashes: of the machine and the processors that it may use; see
+                    alike.c */
+    char host[64];
+} un_alike;
+un_alike un_alike_find(void);
+/* Sets a sentence about the first rank that is not like rank 0, empty if all are. */
+void un_alike_compare(char *unlike, size_t size, const un_alike *all, int32_t count);
 
 /* What a rank that got no memory tells the others in place of a count. */
 #define UN_NO_MEMORY (-1)

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 bool un_ranks_available(void)
 {
@@ -13,32 +12,29 @@ bool un_ranks_available(void)
 
 /* ---- life ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+/* How many threads, and who else there is. The processors that this process may use are divided by
+ * the number of ranks that may use the same ones: all of a machine if MPI binds none, one if it
+ * binds each to its own. */
+static void meet(un_ranks *ranks)
 {
-    for (const unsigned char *b = bytes; count > 0; b++, count--) hash = un_hash64(hash ^ *b);
-    return hash;
-}
-
-/* The processors that this process may use, divided by the number of ranks that may use the same
- * ones: all of a machine if MPI binds none, one if it binds each to its own. */
-static int32_t find_threads(const un_ranks *ranks)
-{
-    char host[256] = {0};
     cpu_set_t bound;
-    if (sched_getaffinity(0, sizeof bound, &bound) != 0) return 1;
-    gethostname(host, sizeof host - 1);
-    uint64_t mine = hash_bytes(hash_bytes(0, host, sizeof host), &bound, sizeof bound);
-    if (ranks->count == 1) return CPU_COUNT(&bound);
-    uint64_t *all = calloc((size_t)ranks->count, sizeof *all);
+    bool known = sched_getaffinity(0, sizeof bound, &bound) == 0;
+    if (!known) CPU_ZERO(&bound);
+    int32_t processors = known ? CPU_COUNT(&bound) : 1, sharers = 0;
+    ranks->threads = processors;
+    if (ranks->count == 1) return;
+    un_alike mine = un_alike_find(), *all = calloc((size_t)ranks->count, sizeof *all);
     if (!all) { /* the others wait for this rank */
         un_link_abort(1);
-        return 1;
+        return;
     }
+    for (size_t k = 0; k < CPU_SETSIZE; k++)
+        mine.bound = un_hash64(mine.bound ^ (uint64_t)(CPU_ISSET(k, &bound) != 0));
     un_link_gather(all, &mine, sizeof mine);
-    int32_t sharers = 0;
-    for (int32_t r = 0; r < ranks->count; r++) sharers += all[r] == mine;
+    for (int32_t r = 0; r < ranks->count; r++) sharers += all[r].bound == mine.bound;
+    un_alike_compare(ranks->unlike, sizeof ranks->unlike, all, ranks->count);
     free(all);
-    return un_clampi(CPU_COUNT(&bound) / sharers, 1, CPU_SETSIZE);
+    ranks->threads = un_clampi(processors / sharers, 1, CPU_SETSIZE);
 }
 
 un_ranks *un_ranks_create(void)
@@ -48,7 +44,7 @@ un_ranks *un_ranks_create(void)
     un_link_start(&ranks->rank, &ranks->count);
     ranks->numbers = calloc(2 * (size_t)ranks->count, sizeof *ranks->numbers);
     if (!ranks->numbers) un_link_abort(1); /* the others are there already */
-    ranks->threads = find_threads(ranks);
+    meet(ranks);
     return ranks;
 }
 
@@ -71,6 +67,10 @@ int32_t un_ranks_count(const un_ranks *ranks)
 int32_t un_ranks_threads(const un_ranks *ranks)
 {
     return ranks ? ranks->threads : 0;
+}
+const char *un_ranks_unlike(const un_ranks *ranks)
+{
+    return ranks && *ranks->unlike ? ranks->unlike : NULL;
 }
 bool un_ranks_agreed(const un_ranks *ranks)
 {

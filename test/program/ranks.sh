@@ -97,6 +97,32 @@ on 2 run scene.lua -o out --method warp && complain "run by warp on 2 ranks was 
     complain "run on 2: $(cat out.txt)"
 [ -e out ] && complain "run on 2 ranks wrote files"
 
+# ---- ranks that would not compute alike ----
+apart() { # WORDS COMMAND...: rank 1 is started as that
+    local words=$1
+    shift
+    timeout 60 mpirun -n 1 "$mpi" run scene.lua -o out --threads 1 : \
+        -n 1 "$@" run scene.lua -o out --threads 1 >out.txt 2>&1 && complain "$words: it ran"
+    [ "$(grep -c "^undine: run: rank 1, on .*$words" out.txt)" = 1 ] || complain "$words: $(cat out.txt)"
+    [ -e out ] && complain "$words: it wrote files"
+}
+if readelf -n "$mpi" 2>/dev/null | grep -q "Build ID"; then
+    python3 - "$mpi" "$(readelf -n "$mpi" | sed -n 's/.*Build ID: *//p')" <<'EOF'
+import sys
+build = bytes.fromhex(sys.argv[2])
+with open(sys.argv[1], "rb") as file:
+    program = file.read()
+with open("another", "wb") as file:
+    file.write(program.replace(build, build[::-1]))
+EOF
+    chmod +x another
+    apart "another build" ./another
+fi
+# GNU's C library takes other functions on processors without fused multiplication
+if grep -qw fma /proc/cpuinfo && getconf GNU_LIBC_VERSION >/dev/null 2>&1; then
+    apart "last bits" env GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-AVX2,-FMA4 "$mpi"
+fi
+
 # Open MPI gives rank 0 a terminal even where a job's output goes to a file
 export TERM=${TERM:-xterm}
 on 2 run scene.lua -o lines --frames 2 --threads 1 || complain "lines: $(cat out.txt)"
