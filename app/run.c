@@ -100,7 +100,8 @@ typedef struct run_options {
 static int run_scene(un_context *ctx, un_scene *scene, app_progress *progress,
                      const run_options *options)
 {
-    if (interrupted) return APP_INTERRUPTED;
+    /* of several processes others may not know of it yet: after frame 0 they do */
+    if (interrupted && !app_ranks()) return APP_INTERRUPTED;
     un_run_def run = un_run_def_default();
     run.directory = options->directory;
     run.command = options->command;

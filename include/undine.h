@@ -78,8 +78,8 @@ UN_API int32_t un_ranks_rank(const un_ranks *ranks);  /* from 0; NULL: 0 */
 UN_API int32_t un_ranks_count(const un_ranks *ranks); /* NULL: 1 */
 /* This machine's processors, or those that the process is bound to, divided among its ranks. */
 UN_API int32_t un_ranks_threads(const un_ranks *ranks);
-/* NULL: all ranks compute the same bits. Otherwise who does not, and the remedy: a run on them would
- * go wrong. */
+/* NULL: all ranks compute the same bits. Otherwise who does not, and the remedy: a run on them
+ * would go wrong. */
 UN_API const char *un_ranks_unlike(const un_ranks *ranks);
 UN_API bool un_ranks_agreed(const un_ranks *ranks);
 /* Whether this rank is doing its part of shared work, so that what it logs is its own. */
@@ -157,9 +157,10 @@ typedef struct un_progress {
 } un_progress;
 
 typedef struct un_run_def {
-    const char *directory;                                     /* created if missing */
-    const char *command;                                       /* for run.json, may be NULL */
-    bool (*progress)(void *user, const un_progress *progress); /* after each step; false: stop */
+    const char *directory; /* created if missing */
+    const char *command;   /* for run.json, may be NULL */
+    /* After each step, on every rank; if it returns false on one of them, all stop. May be NULL. */
+    bool (*progress)(void *user, const un_progress *progress);
     void *user;
     /* Continues from the newest intact checkpoint in the directory, with the same bits as a run
      * that never stopped; starts from the beginning if there is none. The scene must be the same

@@ -91,13 +91,14 @@ static unsigned frame_shows(const un_loop *l)
     return l->def->output.surface ? what | UN_SHOW_SURFACE : what;
 }
 
-/* Of all ranks, rank 0 knows whether to stop and whether a checkpoint is due. */
+/* All stop where one rank was told to; rank 0 knows whether a checkpoint is due. */
 static void decide(un_loop *l, bool *stop, bool *save)
 {
-    bool told[2] = {*stop, *stop || (l->writes && un_loop_save_is_due(l))};
-    un_ranks_tell(un_context_ranks(l->ctx), told, sizeof told);
-    *stop = told[0];
-    *save = told[1];
+    enum { GO_ON, SAVE, STOP };
+    bool due = l->writes && un_loop_save_is_due(l);
+    double most = un_ranks_max(l->ctx, *stop ? STOP : due ? SAVE : GO_ON);
+    *stop = most >= STOP;
+    *save = most >= SAVE;
 }
 
 /* ---- frames ---- */
@@ -282,7 +283,7 @@ static double work_seconds(un_loop *l)
 /* Time left, from the cost of recent frames; the current one counts by its fraction. */
 static bool report_progress(un_loop *l, const un_step *step, double fraction, double frame_started)
 {
-    if (!l->run->progress || !l->writes) return true;
+    if (!l->run->progress) return true;
     double now = un_seconds(), cost = l->frame_seconds;
     double so_far = work_seconds(l) - frame_started;
     if (fraction > 0 && (cost <= 0 || so_far > cost)) cost = so_far / fraction;

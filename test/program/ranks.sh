@@ -401,9 +401,10 @@ grep -q '^undine: .*bad/frames/0004' out.txt || complain "no word of frame 4: $(
 [ $((SECONDS - start)) -le 10 ] || complain "it took $((SECONDS - start)) s to end"
 no_parts bad
 
-# one rank is killed while all are busy
-end_one() { # ARGUMENT...
-    local job children process killed
+# one rank gets a signal while all are busy
+end_one() { # SIGNAL WORDS ARGUMENT...
+    local signal=$1 words=$2 job children process killed
+    shift 2
     timeout 60 mpirun -n 3 "$mpi" "$@" >out.txt 2>&1 &
     job=$!
     for _ in $(seq 100); do
@@ -416,19 +417,21 @@ end_one() { # ARGUMENT...
     done
     if [ ${#children[@]} = 3 ]; then
         sleep 0.5
-        kill -9 "${children[1]}"
+        kill -$signal "${children[1]}"
         killed=$SECONDS
         wait $job && complain "all is well without rank 1"
         [ $((SECONDS - killed)) -le 10 ] || complain "it took $((SECONDS - killed)) s to end"
-        grep -qi 'killed' out.txt || complain "no word of the killed rank: $(cat out.txt)"
+        grep -qi "$words" out.txt || complain "$signal: no \"$words\" in $(cat out.txt)"
         pgrep -P $job >/dev/null && complain "ranks are left"
     else
         complain "found ${#children[@]} ranks, not 3"
         wait $job
     fi
 }
-end_one surface run -o killed --resolution 400 --threads 1
-end_one run tank.lua -o killed_run --set frames.count=9000 --threads 1
+end_one KILL killed surface run -o killed --resolution 400 --threads 1
+end_one KILL killed run tank.lua -o killed_run --set frames.count=9000 --threads 1
+end_one TERM "interrupted after frame" run tank.lua -o stopped --set frames.count=9000 --threads 1
+grep -q '"status": "interrupted"' stopped/run.json || complain "stopped: $(grep status stopped/run.json)"
 
 [ $failed = 0 ] && echo "ranks: refused where they should be; same bytes on 1, 2, 3 and 5; failures end all"
 exit $failed
