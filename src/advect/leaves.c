@@ -39,7 +39,7 @@ static bool velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache
     un_advect_go(&to, x, go, dt, a->walls->grid);
     for (int n = 0; n < 8; n++) {
         int32_t there = un_leaf_of_path(m, c[n], un_eight_of(&to, n));
-        if (!un_leaves_knows(m, there, 1)) return false;
+        if (there < 0 || !un_leaves_knows(m, there, 1)) return false;
         c[n] = there;
     }
     un_flow_cache_eight(k, cache, c, &to, NULL, NULL);

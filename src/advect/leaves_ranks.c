@@ -1,17 +1,19 @@
 /* Velocities beyond the leaves that a rank knows, for paths that lead there.
  *
  * An errand goes to the rank of the leaf where its path was last: that one knows in which leaf the
- * path is now. It has the velocity if it knows what is around that leaf, else the errand goes on to
- * the leaf's rank, which does. Answers return to the rank that asked. What is found is what one
+ * path is now, unless another rank must say whether a thin wall is next to that leaf. It has the
+ * velocity if it knows what is around that leaf, else the errand goes on to the leaf's rank, which
+ * does. Answers return to the rank that asked. What is found is what one
  * rank finds: leaves are the same, and each of eight points has its velocity whatever the others
  * are. */
 #include "advect/leaves_ranks.h"
 
-enum { STEP, HERE, ANSWER };
+enum { STEP, ENTER, HERE, ANSWER };
 
 typedef struct errand {
     double v[3];               /* where; the answer: its velocity */
-    int32_t leaf;              /* STEP: where the path was last; HERE: that holds it */
+    int32_t leaf;              /* STEP, ENTER: where the path was last; HERE: that holds it */
+    int32_t next;              /* ENTER: that holds it if no thin wall is near */
     int32_t state, slot, rank; /* query `slot` of that rank */
 } errand;
 
@@ -49,11 +51,22 @@ static un_vec3 place_of(const errand *e)
     return un_v3(e->v[0], e->v[1], e->v[2]);
 }
 
-/* Finds the leaf; true if this rank can answer. */
-static bool find_leaf(const un_leaves *m, errand *e)
+/* Finds the leaf; true if this rank can answer, else the next leaf whose rank is to be asked. */
+static bool find_leaf(const un_leaves *m, errand *e, int32_t *next)
 {
-    if (e->state == STEP) e->leaf = un_leaf_of_path(m, e->leaf, place_of(e));
+    if (e->state == STEP) {
+        int32_t there = un_leaf_of_path(m, e->leaf, place_of(e));
+        if (there < 0) {
+            *next = e->next = ~there;
+            e->state = ENTER;
+            return false;
+        }
+        e->leaf = there;
+    } else if (e->state == ENTER && !m->thin[e->next]) {
+        e->leaf = e->next;
+    }
     e->state = HERE;
+    *next = e->leaf;
     return un_leaves_knows(m, e->leaf, 1);
 }
 
@@ -87,17 +100,18 @@ static un_status run_errands(asking *s, const errand *in, int64_t count)
     s->count = 0;
     for (int64_t i = 0; i < count; i++) {
         errand e = in[i];
+        int32_t next;
         if (e.state == ANSWER) {
             un_leaf_query *q = &s->query[e.slot];
             memcpy(q->v, e.v, sizeof q->v);
             q->leaf = e.leaf;
-        } else if (find_leaf(m, &e)) {
+        } else if (find_leaf(m, &e, &next)) {
             batch[batched++] = e;
             if (batched < 8) continue;
             UN_TRY(answer(s, &cache, batch, 8));
             batched = 0;
         } else {
-            UN_TRY(send(s, &e, owner_of(m, e.leaf)));
+            UN_TRY(send(s, &e, owner_of(m, next)));
         }
     }
     return batched > 0 ? answer(s, &cache, batch, batched) : UN_OK;

@@ -15,7 +15,8 @@ typedef struct un_leaf_query {
 un_status un_leaf_paths_ask(un_context *ctx, const un_leaf_paths *paths, un_leaf_query *query,
                             int64_t count);
 
-/* The leaf that holds x, of a path that was last in leaf c, around which leaves are known. */
+/* The leaf that holds x, of a path that was last in leaf c, around which leaves are known. ~leaf:
+ * as un_leaves_step. */
 static inline int32_t un_leaf_of_path(const un_leaves *m, int32_t c, un_vec3 x)
 {
     double half = 0.5 * un_leaf_size(m, c);

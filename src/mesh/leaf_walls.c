@@ -20,19 +20,6 @@ typedef struct walls_args {
     const un_leaves *m;
 } walls_args;
 
-/* The nearest of the bodies that move, or of those that stand still. */
-static double nearest(const un_bodies *bodies, un_vec3 x, bool moving, double most)
-{
-    double d = most;
-    for (int32_t b = 0; b < bodies->count; b++) {
-        if (bodies->body[b].moves != moving) continue;
-        double bound = un_body_box_distance(&bodies->body[b], x);
-        if (bound > 0 && bound >= d) continue;
-        d = fmin(d, un_body_distance(&bodies->body[b], x));
-    }
-    return d;
-}
-
 static double distance_at(const walls_args *a, un_vec3 x)
 {
     double d = 1e30;
@@ -90,8 +77,8 @@ static void still_leaves(void *arg, int64_t begin, int64_t end)
         bool kept =
             k < w->old_count && w->old_key[k] == tree->key[c] && w->old_level[k] == tree->level[c];
         w->thickness[c] = kept ? w->old_thickness[k] : -1;
-        w->still[c] =
-            kept ? w->old_still[k] : (float)nearest(w->walls->bodies, a->m->x[c], false, 1e30);
+        w->still[c] = kept ? w->old_still[k]
+                           : (float)un_thin_nearest(w->walls->bodies, a->m->x[c], false, 1e30);
     }
 }
 
@@ -106,7 +93,7 @@ static void sample_leaves(void *arg, int64_t begin, int64_t end)
         double solid = 1e30, h = un_leaf_size(m, c);
         if (bodies->count > 0) {
             solid = w->still[c];
-            if (bodies->moving) solid = nearest(bodies, x, true, solid);
+            if (bodies->moving) solid = un_thin_nearest(bodies, x, true, solid);
             w->solid[c] = (float)solid;
         }
         int splits = m->tree->level_max - m->tree->level[c];
@@ -189,15 +176,12 @@ static void find_cut(un_leaf_walls *w, const un_leaves *m)
 void un_leaf_walls_find_velocities(un_leaf_walls *w, const un_leaves *m)
 {
     walls_args a = {.w = w, .m = m};
-    if (w->velocity) un_parallel_for(w->ctx, m->face_count, 8192, find_velocities, &a);
+    if (w->velocity) un_leaves_each_face(m, 8192, find_velocities, &a);
 }
 
 static void sample_all(un_leaf_walls *w, const un_leaves *m)
 {
     walls_args a = {.w = w, .m = m};
-    un_leaves_forget(m, w->phi, sizeof *w->phi);
-    un_leaves_forget(m, w->volume, sizeof *w->volume);
-    un_leaves_forget_faces(m, w->area, sizeof *w->area);
     find_cut(w, m);
     un_leaves_each(m, 512, sample_leaves, &a);
     un_leaves_each_face(m, 1024, sample_faces, &a);
@@ -220,27 +204,61 @@ un_status un_leaf_walls_move(un_leaf_walls *w, const un_leaves *m)
 static un_status sample_still(un_leaf_walls *w, const un_leaves *m)
 {
     un_context *ctx = w->ctx;
-    walls_args a = {.w = w, .m = m};
     NEED(w->still, 5, m->count);
     NEED(w->thickness, 10, m->count);
-    un_parallel_for(ctx, m->count, 512, still_leaves, &a);
+    un_leaves_forget(m, w->still, sizeof *w->still);
+    un_leaves_forget(m, w->thickness, sizeof *w->thickness);
+    walls_args a = {.w = w, .m = m};
+    un_leaves_each(m, 512, still_leaves, &a);
     return UN_OK;
 }
 
-/* After parting, which finds how thick they are. */
+/* After parting, which finds how thick they are. Of leaves that this rank knows. */
 static un_status keep_still(un_leaf_walls *w, const un_leaves *m)
 {
     un_context *ctx = w->ctx;
-    NEED(w->old_key, 6, m->count);
-    NEED(w->old_level, 7, m->count);
-    NEED(w->old_still, 8, m->count);
-    NEED(w->old_thickness, 11, m->count);
-    memcpy(w->old_key, m->tree->key, (size_t)m->count * sizeof *w->old_key);
-    memcpy(w->old_level, m->tree->level, (size_t)m->count);
-    memcpy(w->old_still, w->still, (size_t)m->count * sizeof *w->still);
-    memcpy(w->old_thickness, w->thickness, (size_t)m->count * sizeof *w->thickness);
-    w->old_count = m->count;
+    int64_t count = 0;
+    for (int32_t k = 0; k < un_leaves_runs(m); k++)
+        count += un_leaves_run(m, k).end - un_leaves_run(m, k).begin;
+    NEED(w->old_key, 6, count);
+    NEED(w->old_level, 7, count);
+    NEED(w->old_still, 8, count);
+    NEED(w->old_thickness, 11, count);
+    count = 0;
+    for (int32_t k = 0; k < un_leaves_runs(m); k++) {
+        un_part run = un_leaves_run(m, k);
+        size_t n = (size_t)(run.end - run.begin);
+        memcpy(w->old_key + count, m->tree->key + run.begin, n * sizeof *w->old_key);
+        memcpy(w->old_level + count, m->tree->level + run.begin, n);
+        memcpy(w->old_still + count, w->still + run.begin, n * sizeof *w->still);
+        memcpy(w->old_thickness + count, w->thickness + run.begin, n * sizeof *w->thickness);
+        count += run.end - run.begin;
+    }
+    w->old_count = (int32_t)count;
     return UN_OK;
+}
+
+/* Room for samples of the leaves that there are; what is far away from them is given back. */
+static un_status need_samples(un_leaf_walls *w, const un_leaves *m)
+{
+    un_context *ctx = w->ctx;
+    const un_bodies *bodies = w->walls->bodies;
+    NEED(w->phi, 0, m->count);
+    NEED(w->volume, 1, m->count);
+    NEED(w->area, 2, m->face_count);
+    un_leaves_forget(m, w->phi, sizeof *w->phi);
+    un_leaves_forget(m, w->volume, sizeof *w->volume);
+    un_leaves_forget_faces(m, w->area, sizeof *w->area);
+    if (bodies->count == 0) return UN_OK;
+    NEED(w->solid, 3, m->count);
+    NEED(w->body, 4, m->face_count);
+    if (bodies->moving) NEED(w->velocity, 9, m->face_count);
+    NEED(w->narrow, 12, m->count);
+    un_leaves_forget(m, w->solid, sizeof *w->solid);
+    un_leaves_forget(m, w->narrow, sizeof *w->narrow);
+    un_leaves_forget_faces(m, w->body, sizeof *w->body);
+    if (w->velocity) un_leaves_forget_faces(m, w->velocity, sizeof *w->velocity);
+    return sample_still(w, m);
 }
 
 un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls *exact,
@@ -248,16 +266,7 @@ un_status un_leaf_walls_sample(un_leaf_walls *w, un_context *ctx, const un_walls
 {
     w->ctx = ctx;
     w->walls = exact;
-    NEED(w->phi, 0, m->count);
-    NEED(w->volume, 1, m->count);
-    NEED(w->area, 2, m->face_count);
-    if (exact->bodies->count > 0) {
-        NEED(w->solid, 3, m->count);
-        NEED(w->body, 4, m->face_count);
-        if (exact->bodies->moving) NEED(w->velocity, 9, m->face_count);
-        NEED(w->narrow, 12, m->count);
-        UN_TRY(sample_still(w, m));
-    }
+    UN_TRY(un_leaves_agree(m, need_samples(w, m)));
     sample_all(w, m);
     if (exact->bodies->count > 0) {
         UN_TRY(un_leaf_walls_part(w, m));

@@ -97,6 +97,5 @@ static void weigh_faces(void *arg, int64_t begin, int64_t end)
 void un_leaf_walls_weigh_faces(un_leaf_walls *w, const un_leaves *m)
 {
     free_args a = {w, m};
-    if (w->walls->bodies->free_count > 0)
-        un_parallel_for(w->ctx, m->face_count, 1024, weigh_faces, &a);
+    if (w->walls->bodies->free_count > 0) un_leaves_each_face(m, 1024, weigh_faces, &a);
 }

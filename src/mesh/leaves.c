@@ -121,6 +121,11 @@ UN_KERNEL void find_cubes_family(const un_leaves *m, int64_t c, int32_t *out, in
             }
 }
 
+void un_leaves_list_around(const un_leaves *m, int32_t c, int32_t out[UN_LEAVES_AROUND])
+{
+    UN_BY_DIM(m->dim, find_cubes(m, c, out, dim));
+}
+
 /* Is c the first of the leaves that its parent is divided into, and no other? */
 UN_KERNEL bool is_family(const un_leaves *m, int64_t c, int64_t end, int dim)
 {
@@ -199,9 +204,7 @@ static void count_faces(void *arg, int64_t begin, int64_t end)
     const un_octree *tree = m->tree;
     for (int64_t c = begin; c < end;) UN_BY_DIM(m->dim, c += find_near_in(m, c, end, dim));
     for (int64_t c = begin; c < end; c++) {
-        double half = 0.5 * un_octree_size(tree, tree->level[c]);
-        m->x[c] =
-            un_add(un_octree_corner(tree, (int32_t)c), un_v3(half, half, m->dim == 2 ? 0 : half));
+        m->x[c] = un_leaf_centre(tree, (int32_t)c);
         int32_t faces = 0, groups = 0;
         for (int side = 0; side < 2 * m->dim; side++) {
             int32_t other = un_leaf_beyond(m, c, side);

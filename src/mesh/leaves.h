@@ -238,6 +238,13 @@ static inline bool un_leaf_face_on_side(const un_leaves *leaves, int64_t f)
     double near = 1e-6 * leaves->tree->h;
     return at < near || at > un_vec3_at(leaves->tree->size, axis) - near;
 }
+static inline un_vec3 un_leaf_centre(const un_octree *tree, int32_t c)
+{
+    double half = 0.5 * un_octree_size(tree, tree->level[c]);
+    return un_add(un_octree_corner(tree, c), un_v3(half, half, tree->dim == 2 ? 0 : half));
+}
+/* As un_leaf_near, also of a leaf that this rank does not know; thin walls hide none. */
+void un_leaves_list_around(const un_leaves *leaves, int32_t c, int32_t near[UN_LEAVES_AROUND]);
 /* The leaves, and thereby the particles sorted by leaf, in cube n around leaf c: first .. end - 1.
  * Where the cube is part of a larger leaf, that leaf. Empty beyond the brick. */
 void un_leaves_range(const un_leaves *leaves, int32_t c, int n, int32_t *first, int32_t *end);

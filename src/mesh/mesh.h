@@ -501,7 +501,9 @@ void un_leaf_walls_weigh_faces(un_leaf_walls *walls, const un_leaves *leaves);
 un_status un_leaf_walls_part(un_leaf_walls *walls, un_leaves *leaves);
 /* The leaf of a particle at x: the one that holds it, unless a thin wall is between them. */
 int32_t un_leaves_home(const un_leaves *leaves, const un_bodies *bodies, int32_t guess, un_vec3 x);
-/* The leaf at x as seen from leaf `from`; `from` itself if a thin wall is between them. */
+/* The leaf at x as seen from leaf `from`; `from` itself if a thin wall is between them. ~leaf if
+ * that depends on whether one is next to a leaf that this rank does not know: `from` if so, else
+ * that leaf. */
 int32_t un_leaves_step(const un_leaves *leaves, int32_t from, un_vec3 x);
 
 /* ---- both sides of thin walls (tets_parts.c) ---- */

@@ -1,4 +1,5 @@
-/* What lies behind the surface of a solid: how thick it is, and where a straight way enters it. */
+/* How far solids are, and what lies behind their surface: how thick they are, and where a straight
+ * way enters them. */
 #include "mesh/thin.h"
 
 /* Steps along a way are at least this share of it. */
@@ -97,6 +98,18 @@ double un_thin_depth(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d, do
     if (length == 0 || !(d > 0)) return -DEPTH_MIN * h;
     double way = way_to(bodies, a, b, d);
     return fmin(d * (1 - length / fmax(way, d)), -DEPTH_MIN * h);
+}
+
+double un_thin_nearest(const un_bodies *bodies, un_vec3 x, bool moving, double most)
+{
+    double d = most;
+    for (int32_t b = 0; b < bodies->count; b++) {
+        if (bodies->body[b].moves != moving) continue;
+        double bound = un_body_box_distance(&bodies->body[b], x);
+        if (bound > 0 && bound >= d) continue;
+        d = fmin(d, un_body_distance(&bodies->body[b], x));
+    }
+    return d;
 }
 
 static double still_distance(const un_bodies *bodies, un_vec3 x)

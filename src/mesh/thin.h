@@ -12,6 +12,9 @@
 /* A side's view of a node counts if it is deeper by this share of the cell. */
 #define UN_DEEPER 0.02
 
+/* The distance to the nearest of the bodies that move, or of those that stand still; at most
+ * `most`. */
+double un_thin_nearest(const un_bodies *bodies, un_vec3 x, bool moving, double most);
 /* How thick the solid is behind the point of its surface next to x, which is at distance d; at most
  * `most`. h: the finest cell. still: bodies that move do not count. */
 double un_thin_thickness(const un_bodies *bodies, bool still, un_vec3 x, double d, double h,

@@ -107,7 +107,7 @@ static un_status extend_beside(un_octree_flip *s, int32_t layers)
             memcpy(changed, s->at.known, (size_t)m->face_count);
         for (int64_t f = 0; s->thick.any && f < m->face_count; f++)
             changed[f] = changed[f] && s->at.known[f] == 1; /* others were not there before */
-        un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
+        un_transfer_difference_leaves(s->at.before, s->at.u, m);
         status = un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.before, NULL, changed, m,
                                                 layers);
     }
@@ -116,7 +116,7 @@ static un_status extend_beside(un_octree_flip *s, int32_t layers)
     UN_TRY(status);
     UN_TRY(
         un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.u, NULL, s->at.known, m, layers));
-    un_transfer_difference(ctx, s->at.before, s->at.u, m->face_count);
+    un_transfer_difference_leaves(s->at.before, s->at.u, m);
     return UN_OK;
 }
 

@@ -34,41 +34,54 @@ static void constrain_faces(void *arg, int64_t begin, int64_t end)
 
 #define SWEEPS 2
 
-un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const uint8_t *known,
-                            const un_leaves *m, const un_leaf_walls *walls)
+/* A rank that knows some of the faces finds its own, and hears of the others after each sweep. */
+static un_status constrain_in(constrain_args *a, un_context *ctx, un_arena *arena, int32_t *face,
+                              uint8_t *wanted, un_leaves_flow *flow)
 {
-    constrain_args a = {.u = u, .known = known, .walls = walls};
-    int32_t *face = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof *face), count = 0;
-    uint8_t *wanted = un_arena_alloc(arena, (size_t)m->count + 1, 1);
-    if (!face || !wanted) return UN_ERROR_MEMORY;
+    const un_leaves *m = flow->leaves;
+    const un_leaf_walls *walls = a->walls;
+    bool parts = un_leaves_in_parts(m);
+    un_part own = un_leaves_own_faces(m);
+    int32_t count = 0;
     memset(wanted, 0, (size_t)m->count);
     for (int32_t k = 0; k < un_leaves_runs(m); k++)
         for (int64_t f = un_leaves_face_run(m, k).begin; f < un_leaves_face_run(m, k).end; f++) {
-            if (known[f] == 1 || walls->area[f] >= UN_SLIVER) continue;
+            if (a->known[f] == 1 || walls->area[f] >= UN_SLIVER) continue;
             if (un_leaf_face_on_side(m, f)) {
-                u[f] = 0;
-            } else if (known[f] > 0 && walls->body && walls->body[f] >= 0) {
+                a->u[f] = 0;
+            } else if (a->known[f] > 0 && walls->body && walls->body[f] >= 0 &&
+                       (!parts || (f >= own.begin && f < own.end))) {
                 wanted[m->face_side[f] / 6] = 1;
                 face[count++] = (int32_t)f;
             }
         }
-    if (count == 0) return UN_OK;
-    a.face = face;
-    a.value = un_arena_alloc(arena, (size_t)count, sizeof *a.value);
-    if (!a.value) return UN_ERROR_MEMORY;
-    un_leaves_flow flow = {0};
-    a.flow = &flow;
+    if (parts ? !walls->body : count == 0) return UN_OK;
+    a->face = face;
+    a->value = un_arena_alloc(arena, (size_t)count + 1, sizeof *a->value);
+    un_status status = a->value ? UN_OK : UN_ERROR_MEMORY;
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        un_status status = un_leaves_flow_build(&flow, m, u, wanted);
-        if (status == UN_OK) un_parallel_for(ctx, count, 256, constrain_faces, &a);
-        if (status == UN_OK)
-            for (int32_t n = 0; n < count; n++) u[face[n]] = a.value[n];
-        if (status != UN_OK || sweep == SWEEPS - 1) {
-            un_leaves_flow_free(ctx, &flow);
-            return status;
-        }
+        if (status == UN_OK) status = un_leaves_flow_build(flow, m, a->u, wanted);
+        if (parts) status = un_leaves_agree(m, status);
+        UN_TRY(status);
+        un_parallel_for(ctx, count, 256, constrain_faces, a);
+        for (int32_t n = 0; n < count; n++) a->u[face[n]] = a->value[n];
+        if (parts) un_leaves_spread_faces(m, a->u, sizeof *a->u);
     }
     return UN_OK;
+}
+
+un_status un_leaf_constrain(un_context *ctx, un_arena *arena, double *u, const uint8_t *known,
+                            const un_leaves *m, const un_leaf_walls *walls)
+{
+    un_leaves_flow flow = {.leaves = m};
+    constrain_args a = {.u = u, .known = known, .walls = walls, .flow = &flow};
+    int32_t *face = un_arena_alloc(arena, (size_t)m->face_count + 1, sizeof *face);
+    uint8_t *wanted = un_arena_alloc(arena, (size_t)m->count + 1, 1);
+    un_status status = face && wanted ? UN_OK : UN_ERROR_MEMORY;
+    if (un_leaves_in_parts(m)) status = un_leaves_agree(m, status);
+    if (status == UN_OK) status = constrain_in(&a, ctx, arena, face, wanted, &flow);
+    un_leaves_flow_free(ctx, &flow);
+    return status;
 }
 
 static void friction_faces(void *arg, int64_t begin, int64_t end)
@@ -96,7 +109,8 @@ void un_leaf_friction(un_context *ctx, double *u, const un_leaves *m, const un_l
     if (!walls->walls->bodies->friction) return;
     un_leaves_flow flow = {.leaves = m};
     constrain_args a = {.u = u, .flow = &flow, .walls = walls, .dt = dt};
-    un_parallel_for(ctx, m->face_count, 2048, friction_faces, &a);
+    (void)ctx;
+    un_leaves_each_face(m, 2048, friction_faces, &a);
 }
 
 /* ---- at a point ---- */

@@ -162,15 +162,18 @@ void un_pressure_find_changed_leaves(un_context *ctx, uint8_t *changed, const ui
 {
     leaf_args a = {
         .known = (uint8_t *)(uintptr_t)known, .changed = changed, .leaves = leaves, .walls = walls};
-    un_parallel_for(ctx, leaves->face_count, 4096, find_changed_leaves, &a);
+    un_parallel_part(ctx, un_leaves_own_faces(leaves), 4096, find_changed_leaves, &a);
+    un_leaves_spread_faces(leaves, changed, 1);
 }
 
 void un_pressure_calm_leaves(un_context *ctx, double *u, uint8_t *known, const un_leaves *leaves,
                              const un_leaf_walls *walls, const double *p)
 {
     leaf_args a = {.u = u, .known = known, .leaves = leaves, .walls = walls, .p = p};
-    if (walls->walls->bodies->count > 0)
-        un_parallel_for(ctx, leaves->face_count, 4096, calm_leaves, &a);
+    if (walls->walls->bodies->count == 0) return;
+    un_parallel_part(ctx, un_leaves_own_faces(leaves), 4096, calm_leaves, &a);
+    un_leaves_spread_faces(leaves, u, sizeof *u);
+    un_leaves_spread_faces(leaves, known, sizeof *known);
 }
 
 /* ---- tets ---- */

@@ -25,6 +25,12 @@ void un_transfer_difference(un_context *ctx, double *other, const double *u, int
     un_parallel_for(ctx, count, 4096, find_difference, &a);
 }
 
+void un_transfer_difference_leaves(double *other, const double *u, const un_leaves *leaves)
+{
+    difference_args a = {other, u};
+    un_leaves_each_face(leaves, 4096, find_difference, &a);
+}
+
 static void add_all(void *arg, int64_t begin, int64_t end)
 {
     change_args *a = arg;

@@ -19,6 +19,8 @@ void un_transfer_accelerate(un_context *ctx, double *const u[3], double *const b
                             un_vec3 change, const un_grid *grid);
 /* other <- u - other. */
 void un_transfer_difference(un_context *ctx, double *other, const double *u, int64_t count);
+/* At faces that this rank knows. */
+void un_transfer_difference_leaves(double *other, const double *u, const un_leaves *leaves);
 /* The largest speed on faces with known = 1, m/s. */
 double un_transfer_max_speed(un_context *ctx, double *const u[3], uint8_t *const known[3],
                              const un_grid *grid);

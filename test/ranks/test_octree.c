@@ -1,5 +1,6 @@
 /* Method `octree` over ranks: after every step each rank has what one rank has, bit by bit: the
  * tree, what is known at leaves and faces, its own particles, and the sums over all. */
+#include "base/context.h"
 #include "method/octree.h"
 #include "output/scratch.h"
 
@@ -31,7 +32,31 @@ static const char flat_text[] =
     "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },\n"
     "solids = { sphere { center = {0.6, 0.1}, radius = 0.1 } } }\n";
 
-/* No solids: ranks know some of the leaves only. Liquid that hits a wall and parts from it. */
+/* With surface tension all ranks know all leaves. */
+static const char tense_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 8, finest = 48 "
+    "},\n"
+    "fluid = { surface_tension = 0.07 },\n"
+    "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },\n"
+    "solids = { sphere { center = {0.6, 0.1}, radius = 0.1 } } }\n";
+
+/* Thin walls, one of which moves. */
+static const char plates_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 8, finest = 48 "
+    "},\n"
+    "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.6} } },\n"
+    "solids = { box { min = {0.4, 0}, max = {0.405, 0.7} },\n"
+    "  box { min = {0.2, 0.1}, max = {0.21, 0.5}, velocity = {-0.5, 0, 0} } } }\n";
+
+/* Far from the thin wall a thick one moves: where leaves are parted, it does so for all. */
+static const char apart_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 8, finest = 48 "
+    "},\n"
+    "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {1, 0.8} } },\n"
+    "solids = { box { min = {0.1, 0}, max = {0.105, 0.3} },\n"
+    "  sphere { center = {0.75, 0.7}, radius = 0.15, velocity = {-1, 0, 0} } } }\n";
+
+/* Ranks know some of the leaves only. Liquid that hits a wall and parts from it. */
 static const char plain_text[] =
     "scene { method = 'octree', domain = { size = {1, 1, 0.5} },\n"
     "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
@@ -52,6 +77,52 @@ static const char plain_flat_text[] =
     "frames = { count = 3, rate = 20 }, sizing = { strain = 1, film = 1 },\n"
     "liquid = { union { box { min = {0, 0}, max = {0.4, 0.7} },\n"
     "                   sphere { center = {0.7, 0.5}, radius = 0.1 } }, velocity = {3, 0} } }\n";
+
+/* Solids that stand, that stand askew, and that move, among leaves of all sizes. */
+static const char solid_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.8, 0.7}, open = {'top'} },\n"
+    "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
+    "liquid = { union { box { min = {0, 0, 0}, max = {0.3, 0.6, 0.7} },\n"
+    "                   box { min = {0, 0, 0}, max = {1, 0.15, 0.7} } }, velocity = {1.5, 0, 0.3} "
+    "},\n"
+    "solids = { sphere { center = {0.6, 0.15, 0.3}, radius = 0.14, friction = 0.3 },\n"
+    "  move { box { min = {0.3, 0, 0.4}, max = {0.6, 0.3, 0.7} }, rotate = {10, 25, 15},\n"
+    "         about = {0.4, 0.1, 0.5} },\n"
+    "  solid { box { min = {0.75, 0.05, 0.1}, max = {0.95, 0.4, 0.6} },\n"
+    "          pose = function(t) return { rotate = {0, 200 * t, 20}, about = {0.8, 0.2, 0.3},\n"
+    "                                      by = {-0.5 * t, 0, 0.1 * t} } end } } }\n";
+
+/* A tank with a thin wall across, askew, and a plate that moves through fast liquid. */
+static const char thin_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.6, 0.5} },\n"
+    "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
+    "liquid = { union { box { min = {0, 0, 0}, max = {0.4, 0.5, 0.5} },\n"
+    "                   box { min = {0, 0, 0}, max = {1, 0.12, 0.5} } }, velocity = {2, 0, 0.2} "
+    "},\n"
+    "solids = { move { box { min = {0.45, 0, -0.1}, max = {0.46, 0.35, 0.6} }, rotate = {0, 20, "
+    "10},\n"
+    "                  about = {0.45, 0, 0.25} },\n"
+    "  solid { box { min = {0.7, 0.05, 0.1}, max = {0.71, 0.4, 0.4} }, velocity = {-0.8, 0, 0.1} } "
+    "} }\n";
+
+/* Thin plates far ahead of liquid that flies. */
+static const char flying_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1, 1} }, detail = { coarsest = 24, finest = "
+    "24 "
+    "}, frames = { count = 3, rate = 20 },\n"
+    "liquid = { box { min = {0.3, 0.3, 0.2}, max = {0.7, 0.7, 0.5} }, velocity = {0.2, 0.3, 4} },\n"
+    "solids = { box { min = {0.2, 0.2, 0.67}, max = {0.5, 0.8, 0.68} },\n"
+    "           box { min = {0.5, 0.2, 0.55}, max = {0.8, 0.8, 0.56} },\n"
+    "           box { min = {0.2, 0.49, 0.55}, max = {0.8, 0.5, 0.9} } } }\n";
+
+/* The same in small, at rest, with walls that stand still. */
+static const char still_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.5, 0.5} },\n"
+    "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
+    "liquid = { box { min = {0, 0, 0}, max = {0.5, 0.3, 0.5} } },\n"
+    "solids = { box { min = {0.48, 0, 0}, max = {0.5, 0.45, 0.3} },\n"
+    "  cylinder { from = {0.75, 0, 0.25}, to = {0.75, 0.5, 0.25}, radius = 0.08, friction = 1 } } "
+    "}\n";
 
 static un_scene *load(un_context *ctx, const char *text)
 {
@@ -157,7 +228,8 @@ static void compare_reports(const un_step *a, const un_step *b)
     assert_int_equal(a->pressure_iterations, b->pressure_iterations);
 }
 
-static void follow(const char *text, int steps, double dt)
+/* parts: each rank is to know some of the leaves only. */
+static void follow(const char *text, bool parts, int steps, double dt)
 {
     un_context *alone = check_context(), *ctx = group_context();
     const un_method *method = &un_method_octree;
@@ -171,7 +243,9 @@ static void follow(const char *text, int steps, double dt)
         check_ok(alone, method->step(one, dt, &a));
         check_ok(ctx, method->step(many, dt, &b));
         compare_reports(&a, &b);
-        if (un_ranks_count(group) > 1) compare(many, one);
+        if (un_ranks_count(group) == 1) continue;
+        assert_int_equal(un_leaves_in_parts(&((un_octree_flip *)many)->leaves), parts);
+        compare(many, one);
     }
     assert_true(method->step_limit(one) == method->step_limit(many));
     check_ok(ctx, method->gather(many, UN_SHOW_ALL | UN_SHOW_SURFACE));
@@ -191,22 +265,32 @@ static void follow(const char *text, int steps, double dt)
 static void steps_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(deep_text, 7, 0.02);
+    follow(deep_text, false, 7, 0.02);
 }
 
 static void steps_in_parts_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(plain_text, 5, 0.012);
-    follow(plain_flat_text, 9, 0.01);
-    follow(plain_flat_text, 3, 0.05); /* paths lead beyond what ranks know */
+    follow(plain_text, true, 5, 0.012);
+    follow(plain_flat_text, true, 9, 0.01);
+    follow(plain_flat_text, true, 3, 0.05); /* paths lead beyond what ranks know */
+}
+
+static void steps_beside_solids_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    follow(solid_text, true, 7, 0.015);
+    follow(thin_text, true, 7, 0.015);
+    follow(thin_text, true, 3, 0.06); /* paths lead beyond what ranks know */
+    follow(flying_text, true, 2, 0.06);
+    follow(still_text, true, 5, 0.02);
 }
 
 static void leaves_far_away_take_no_memory(void **state)
 {
     (void)state;
     forgotten = kept = 0;
-    follow(wide_text, 2, 0.03);
+    follow(wide_text, true, 2, 0.03);
     if (un_ranks_count(group) > 1 && un_ranks_rank(group) == 0) assert_int_equal(forgotten, 2);
     assert_int_equal(kept, 0);
 }
@@ -214,7 +298,8 @@ static void leaves_far_away_take_no_memory(void **state)
 static void flat_steps_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(flat_text, 5, 0.02);
+    follow(flat_text, true, 5, 0.02);
+    follow(apart_text, true, 5, 0.02);
 }
 
 /* Memory that fails on one rank fails the step on all. */
@@ -222,7 +307,7 @@ static void memory_fails_on_all(void **state)
 {
     (void)state;
     un_context *alone = check_context();
-    un_scene *scene = load(alone, flat_text);
+    un_scene *scene = load(alone, tense_text);
     const un_method *method = &un_method_octree;
     int32_t ranks = un_ranks_count(group);
     int failures = 0;
@@ -247,16 +332,79 @@ static void memory_fails_on_all(void **state)
     check_context_end(alone);
 }
 
+/* What is found in parts, but for the system: a rank that has no memory for that ends all. */
+static un_status step_around_pressure(un_octree_flip *s, un_context *ctx, int64_t n, double dt)
+{
+    un_leaf_projection_report projection;
+    check_ok(ctx, un_octree_move_walls(s, dt));
+    check_ok(ctx, un_octree_accelerate(s, dt));
+    check_ok(ctx, un_octree_project(s, dt, &projection));
+    if (un_rank(ctx) == n % un_rank_count(ctx)) ctx->def.fail_allocation = ctx->allocations + n;
+    UN_TRY(un_octree_extend(s, dt));
+    UN_TRY(un_octree_to_particles(s, dt));
+    UN_TRY(un_octree_correct(s, dt));
+    UN_TRY(un_octree_advect(s, dt));
+    un_core_tick(&s->core, dt);
+    UN_TRY(un_octree_resize(s));
+    UN_TRY(un_octree_remove(s));
+    UN_TRY(un_octree_emit(s, dt));
+    UN_TRY(un_octree_build_tree(s));
+    UN_TRY(un_octree_build_leaves(s));
+    UN_TRY(un_octree_sort(s));
+    UN_TRY(un_octree_gather(s));
+    UN_TRY(un_octree_level_set(s));
+    return un_octree_sizes(s, dt);
+}
+
+static bool fails_in_parts(const un_scene *scene, int64_t n, bool first)
+{
+    const un_method *method = &un_method_octree;
+    void *many = NULL;
+    un_context *ctx = group_context_failing(1, first ? n : 0, (int32_t)(n % un_ranks_count(group)));
+    un_status status = un_method_create(method, ctx, scene, NULL, &many);
+    if (!first) {
+        check_ok(ctx, status);
+        assert_true(un_ranks_count(group) == 1 ||
+                    un_leaves_in_parts(&((un_octree_flip *)many)->leaves));
+        status = step_around_pressure(many, ctx, n, 0.01);
+    }
+    un_ranks_recover(ctx);
+    bool failed = status != UN_OK;
+    assert_true(un_ranks_max(ctx, failed) == (failed ? 1.0 : 0.0));
+    if (failed) assert_int_equal(status, UN_ERROR_MEMORY);
+    if (many) un_method_destroy(method, many);
+    un_context_destroy(ctx);
+    return failed;
+}
+
+static void memory_fails_on_all_in_parts(void **state)
+{
+    (void)state;
+    un_context *alone = check_context();
+    un_scene *scene = load(alone, plates_text);
+    for (int k = 0; k < 2; k++) {
+        int failures = 0;
+        for (int64_t n = k == 0 ? 8 : 1; fails_in_parts(scene, n, k == 0); n += 1 + n / 8)
+            failures++;
+        assert_true(failures > 10);
+    }
+    un_scene_destroy(scene);
+    check_context_end(alone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(steps_are_those_of_one_rank, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(steps_in_parts_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
+        cmocka_unit_test_setup_teardown(steps_beside_solids_are_those_of_one_rank, scratch_begin,
+                                        scratch_end),
         cmocka_unit_test_setup_teardown(leaves_far_away_take_no_memory, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(memory_fails_on_all, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(memory_fails_on_all_in_parts, scratch_begin, scratch_end),
     };
     group_run(tests);
 }
