@@ -121,95 +121,38 @@ un_status un_adaptive_push_bodies_ranks(un_adaptive *a, const un_hit *hits)
 
 /* ---- sources ---- */
 
-/* Every rank emits all particles and keeps some. What becomes of one depends on the level set where
- * it comes from, which one rank knows: so they are emitted twice, the first time to ask. */
-typedef struct emitting {
-    un_adaptive *a;
-    un_vec3 *from;
-    double *phi;
-    int64_t count;
-    size_t capacity;
-} emitting;
-
-static un_status note_place(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+static un_status find_levels(void *arg, const un_vec3 *from, double *phi, int64_t count)
 {
-    emitting *e = arg;
-    (void)q, (void)first_filling;
-    *keep = false;
-    UN_TRY(un_array_reserve(e->a->core.ctx, (void **)&e->from, &e->capacity, (size_t)e->count + 1,
-                            sizeof *e->from));
-    e->from[e->count++] = from;
-    return UN_OK;
-}
-
-static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
-{
-    emitting *e = arg;
-    (void)from;
-    *keep = un_adaptive_settle(e->a, q, e->phi[e->count++], first_filling);
-    return UN_OK;
-}
-
-/* The level set at all places: a rank asks for those in its part. */
-static un_status find_levels(emitting *e)
-{
-    const un_adaptive *a = e->a;
+    un_adaptive *a = arg;
     const un_tets *mesh = &a->mesh.tets;
     un_context *ctx = a->core.ctx;
     int32_t me = un_rank(ctx), ranks = un_rank_count(ctx);
-    un_vec3 *x = un_arena_alloc(&e->a->core.arena, (size_t)e->count + 1, sizeof *x);
-    un_tets_sampled *level = un_arena_alloc(&e->a->core.arena, (size_t)e->count + 1, sizeof *level);
-    int64_t *which = un_arena_alloc(&e->a->core.arena, (size_t)e->count + 1, sizeof *which);
-    int64_t count = 0;
+    un_vec3 *x = un_arena_alloc(&a->core.arena, (size_t)count + 1, sizeof *x);
+    un_tets_sampled *level = un_arena_alloc(&a->core.arena, (size_t)count + 1, sizeof *level);
+    int64_t *which = un_arena_alloc(&a->core.arena, (size_t)count + 1, sizeof *which), asked = 0;
     UN_TRY(un_ranks_agree(ctx, x && level && which ? UN_OK : UN_ERROR_MEMORY));
-    for (int64_t k = 0; k < e->count; k++) {
-        e->phi[k] = 0;
-        if (un_ranks_owner(a->ranks.tree.first, ranks, un_tets_place_key(mesh, e->from[k])) != me)
+    for (int64_t k = 0; k < count; k++) {
+        phi[k] = 0;
+        if (un_ranks_owner(a->ranks.tree.first, ranks, un_tets_place_key(mesh, from[k])) != me)
             continue;
-        x[count] = e->from[k];
-        which[count++] = k;
+        x[asked] = from[k];
+        which[asked++] = k;
     }
-    UN_TRY(un_tets_ask(mesh, a->node.phi, x, count, level));
-    for (int64_t k = 0; k < count; k++) e->phi[which[k]] = level[k].value;
-    un_arena_reset(&e->a->core.arena);
-    un_ranks_add(ctx, e->phi, e->count);
+    UN_TRY(un_tets_ask(mesh, a->node.phi, x, asked, level));
+    for (int64_t k = 0; k < asked; k++) phi[which[k]] = level[k].value;
+    un_arena_reset(&a->core.arena);
     return UN_OK;
 }
 
-static un_status emit_all(emitting *e, un_emission *before, double dt)
+static bool settle(void *arg, int32_t q, double phi, bool first_filling)
 {
-    un_adaptive *a = e->a;
-    un_context *ctx = a->core.ctx;
-    un_sources *sources = &a->core.sources;
-    un_particles *p = &a->markers.particles;
-    size_t bytes = (size_t)a->core.def->source_count * sizeof *before;
-    int32_t first = p->count;
-    un_ledger ledger = sources->ledger;
-    memcpy(before, sources->emission, bytes);
-    UN_TRY(un_particles_emit(sources, p, a->core.time, dt, note_place, e));
-    memcpy(sources->emission, before, bytes);
-    sources->ledger = ledger;
-    p->count = first;
-    e->phi = un_alloc(ctx, (size_t)e->count + 1, sizeof *e->phi);
-    UN_TRY(un_ranks_agree(ctx, e->phi ? UN_OK : UN_ERROR_MEMORY));
-    UN_TRY(find_levels(e));
-    e->count = 0;
-    UN_TRY(un_particles_emit(sources, p, a->core.time, dt, settle, e));
-    return un_core_adopt(&a->core, &a->markers, first);
+    return un_adaptive_settle(arg, q, phi, first_filling);
 }
 
 un_status un_adaptive_emit_ranks(un_adaptive *a, double dt)
 {
-    un_context *ctx = a->core.ctx;
-    emitting e = {.a = a};
-    if (a->core.def->source_count == 0) return UN_OK;
-    un_emission *before = un_alloc(ctx, (size_t)a->core.def->source_count, sizeof *before);
-    UN_TRY(un_ranks_agree(ctx, before ? UN_OK : UN_ERROR_MEMORY));
-    un_status status = emit_all(&e, before, dt);
-    un_free(ctx, before);
-    un_free(ctx, e.from);
-    un_free(ctx, e.phi);
-    return un_ranks_agree(ctx, status);
+    un_emit_ranks how = {find_levels, settle, a};
+    return un_core_emit_ranks(&a->core, &a->markers, dt, &how);
 }
 
 typedef struct brought {

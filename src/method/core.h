@@ -76,10 +76,19 @@ un_status un_core_measure(un_core *core, un_step *report, const un_particles *pa
 /* The same, where the sums have been made. */
 un_status un_core_measure_sums(un_core *core, un_step *report, const un_particle_sums *sums,
                                int64_t count, int64_t ballistic);
-/* Where several ranks have particles (markers_ranks.c): un_particles_remove and un_core_measure.
- * un_core_adopt: all have emitted the same particles, from `first` on; each keeps some. */
+/* Where several ranks have particles (markers_ranks.c): un_particles_remove and un_core_measure. */
 un_status un_core_remove_ranks(un_core *core, un_markers *markers);
-un_status un_core_adopt(un_core *core, un_markers *markers, int32_t first);
+/* Emission there: all ranks emit the same particles, and each keeps some. */
+typedef struct un_emit_ranks {
+    /* The level set at places in this rank's part; phi is 0 at others. All ranks call it; fails on
+     * all or on none. */
+    un_status (*levels)(void *arg, const un_vec3 *from, double *phi, int64_t count);
+    /* What becomes of particle q, which comes from where the level set is phi; false: nothing. */
+    bool (*settle)(void *arg, int32_t q, double phi, bool first_filling);
+    void *arg;
+} un_emit_ranks;
+un_status un_core_emit_ranks(un_core *core, un_markers *markers, double dt,
+                             const un_emit_ranks *how);
 un_status un_core_measure_ranks(un_core *core, const un_markers *markers, un_step *report);
 /* Judges a viscous solve as un_step_solved does a pressure solve. */
 un_status un_core_viscous_solved(const un_core *core, const un_block_report *solve);

@@ -61,7 +61,8 @@ un_status un_core_remove_ranks(un_core *core, un_markers *markers)
     return UN_OK;
 }
 
-un_status un_core_adopt(un_core *core, un_markers *markers, int32_t first)
+/* All have emitted the same particles, from `first` on. */
+static un_status adopt(un_core *core, un_markers *markers, int32_t first)
 {
     un_particle_share *s = markers->share;
     un_particles *p = &markers->particles;
@@ -77,6 +78,79 @@ un_status un_core_adopt(un_core *core, un_markers *markers, int32_t first)
     p->count = first + (int32_t)(end - begin);
     s->id_total += count;
     return UN_OK;
+}
+
+/* What becomes of a particle depends on the level set where it comes from, which one rank knows: so
+ * they are emitted twice, the first time to ask. */
+typedef struct emitting {
+    un_core *core;
+    const un_emit_ranks *how;
+    un_vec3 *from;
+    double *phi;
+    int64_t count;
+    size_t capacity;
+} emitting;
+
+static un_status note_place(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    emitting *e = arg;
+    (void)q, (void)first_filling;
+    *keep = false;
+    UN_TRY(un_array_reserve(e->core->ctx, (void **)&e->from, &e->capacity, (size_t)e->count + 1,
+                            sizeof *e->from));
+    e->from[e->count++] = from;
+    return UN_OK;
+}
+
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    emitting *e = arg;
+    (void)from;
+    *keep = e->how->settle(e->how->arg, q, e->phi[e->count++], first_filling);
+    return UN_OK;
+}
+
+static un_status note_places(emitting *e, un_particles *p, un_emission *before, double dt)
+{
+    un_sources *sources = &e->core->sources;
+    size_t bytes = (size_t)e->core->def->source_count * sizeof *before;
+    int32_t first = p->count;
+    un_ledger ledger = sources->ledger;
+    memcpy(before, sources->emission, bytes);
+    UN_TRY(un_particles_emit(sources, p, e->core->time, dt, note_place, e));
+    memcpy(sources->emission, before, bytes);
+    sources->ledger = ledger;
+    p->count = first;
+    UN_ALLOC(e->core->ctx, e->phi, e->count + 1);
+    return UN_OK;
+}
+
+static un_status emit_all(emitting *e, un_markers *markers, un_emission *before, double dt)
+{
+    un_core *core = e->core;
+    un_particles *p = &markers->particles;
+    int32_t first = p->count;
+    UN_TRY(un_ranks_agree(core->ctx, note_places(e, p, before, dt)));
+    UN_TRY(e->how->levels(e->how->arg, e->from, e->phi, e->count));
+    un_ranks_add(core->ctx, e->phi, e->count);
+    e->count = 0;
+    un_status status = un_particles_emit(&core->sources, p, core->time, dt, settle, e);
+    return status == UN_OK ? adopt(core, markers, first) : status;
+}
+
+un_status un_core_emit_ranks(un_core *core, un_markers *markers, double dt,
+                             const un_emit_ranks *how)
+{
+    un_context *ctx = core->ctx;
+    emitting e = {.core = core, .how = how};
+    if (core->def->source_count == 0) return UN_OK;
+    un_emission *before = un_alloc(ctx, (size_t)core->def->source_count, sizeof *before);
+    UN_TRY(un_ranks_agree(ctx, before ? UN_OK : UN_ERROR_MEMORY));
+    un_status status = emit_all(&e, markers, before, dt);
+    un_free(ctx, before);
+    un_free(ctx, e.from);
+    un_free(ctx, e.phi);
+    return un_ranks_agree(ctx, status);
 }
 
 /* ---- sums ---- */

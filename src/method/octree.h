@@ -110,6 +110,10 @@ un_status un_octree_advect(un_octree_flip *s, double dt);
 un_status un_octree_resize(un_octree_flip *s);
 un_status un_octree_remove(un_octree_flip *s);
 un_status un_octree_emit(un_octree_flip *s, double dt);
+/* As in method `uniform`: what appears inside the liquid pushes it apart in the next projection,
+ * unless it belongs to the first filling. phi: where particle q comes from. False: it does not
+ * appear. */
+bool un_octree_settle_emitted(un_octree_flip *s, int32_t q, double phi, bool first_filling);
 un_status un_octree_build_tree(un_octree_flip *s);
 un_status un_octree_part_drops(un_octree_flip *s);
 un_status un_octree_build_leaves(un_octree_flip *s); /* with fields, walls, the last pressure */
@@ -164,6 +168,7 @@ un_status un_octree_number_new(un_octree_flip *s);
 /* un_core_settle and un_core_push_bodies, over ranks too. */
 un_status un_octree_settle(un_octree_flip *s, const un_vec3 *was, double kick);
 un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits);
+un_status un_octree_emit_ranks(un_octree_flip *s, double dt);
 /* Before copies of others' particles come: gives back what is not in use. Not more often: pages
  * that come back cost a twentieth of a step. */
 void un_octree_make_room(un_octree_flip *s);

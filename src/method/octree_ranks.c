@@ -37,13 +37,13 @@ void un_octree_begin_share(un_octree_flip *s)
 
 /* ---- parts of the step ---- */
 
-/* Where the liquid moves bodies, where there are emitters, surface tension or viscosity, all ranks
- * know all: what parts of the step then look at has no bound. */
+/* Where the liquid moves bodies, where there is surface tension or viscosity, all ranks know all:
+ * what parts of the step then look at has no bound. */
 bool un_octree_parts_leaves(const un_octree_flip *s)
 {
     const un_scene_def *def = s->core.def;
     return s->ranks.any && !s->thick.any && s->core.bodies->free_count == 0 &&
-           def->source_count == 0 && !(def->fluid.surface_tension > 0);
+           !(def->fluid.surface_tension > 0);
 }
 
 /* Rings around own leaves: as far as the level set, pressure and sizes look; while the first state
@@ -107,6 +107,30 @@ un_status un_octree_push_bodies(un_octree_flip *s, const un_hit *hits)
     for (int32_t q = 0; q < p->count; q++) id[q] = (uint32_t)(s->ranks.particles.own.begin + q);
     return un_advect_push_bodies(s->core.ctx, p, hits, id, s->core.bodies,
                                  s->core.def->fluid.density);
+}
+
+/* A rank knows what is around its own leaves. */
+static un_status find_levels(void *arg, const un_vec3 *from, double *phi, int64_t count)
+{
+    const un_octree_flip *s = arg;
+    un_part own = un_leaves_own(&s->leaves);
+    for (int64_t k = 0; k < count; k++) {
+        int32_t c = un_octree_find(&s->tree, from[k]);
+        bool mine = c >= own.begin && c < own.end;
+        phi[k] = mine ? un_leaves_sample(&s->leaves, s->at.phi, c, from[k]) : 0;
+    }
+    return UN_OK;
+}
+
+static bool settle(void *arg, int32_t q, double phi, bool first_filling)
+{
+    return un_octree_settle_emitted(arg, q, phi, first_filling);
+}
+
+un_status un_octree_emit_ranks(un_octree_flip *s, double dt)
+{
+    un_emit_ranks how = {find_levels, settle, s};
+    return un_core_emit_ranks(&s->core, &s->markers, dt, &how);
 }
 
 void un_octree_make_room(un_octree_flip *s)

@@ -281,30 +281,29 @@ un_status un_octree_remove(un_octree_flip *s)
     return UN_OK;
 }
 
-/* As in method `uniform`: what appears inside the liquid pushes it apart in the next projection,
- * unless it belongs to the first filling. The leaves are still those of the step. */
-static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+bool un_octree_settle_emitted(un_octree_flip *s, int32_t q, double phi, bool first_filling)
 {
-    un_octree_flip *s = arg;
     un_particles *p = &s->markers.particles;
     p->flags[q] = UN_PARTICLE_SURFACE;
     p->size[q] = (float)s->tree.h;
-    int32_t c = un_octree_find(&s->tree, from);
-    if (!(un_leaves_sample(&s->leaves, s->at.phi, c, from) < 0)) return UN_OK;
-    *keep = !first_filling;
+    if (!(phi < 0)) return true;
     if (!first_filling) p->flags[q] |= UN_PARTICLE_EMITTED;
+    return !first_filling;
+}
+
+/* The leaves are still those of the step. */
+static un_status settle(void *arg, int32_t q, un_vec3 from, bool first_filling, bool *keep)
+{
+    un_octree_flip *s = arg;
+    double phi = un_leaves_sample(&s->leaves, s->at.phi, un_octree_find(&s->tree, from), from);
+    *keep = un_octree_settle_emitted(s, q, phi, first_filling);
     return UN_OK;
 }
 
 un_status un_octree_emit(un_octree_flip *s, double dt)
 {
-    int32_t first = s->markers.particles.count;
-    un_status status =
-        un_particles_emit(&s->core.sources, &s->markers.particles, s->core.time, dt, settle, s);
-    if (!s->ranks.any) return status;
-    /* all ranks emit the same */
-    if (status == UN_OK) status = un_core_adopt(&s->core, &s->markers, first);
-    return un_ranks_agree(s->core.ctx, status);
+    if (s->ranks.any) return un_octree_emit_ranks(s, dt);
+    return un_particles_emit(&s->core.sources, &s->markers.particles, s->core.time, dt, settle, s);
 }
 
 /* ---- mesh ---- */

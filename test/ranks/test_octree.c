@@ -124,6 +124,23 @@ static const char still_text[] =
     "  cylinder { from = {0.75, 0, 0.25}, to = {0.75, 0.5, 0.25}, radius = 0.08, friction = 1 } } "
     "}\n";
 
+/* Emitters in the liquid, in the air and in both, in parts of several ranks; a drain; a budget. */
+static const char source_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.8, 0.7}, open = {'top', 'right'} },\n"
+    "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
+    "liquid = { box { min = {0, 0, 0}, max = {0.7, 0.3, 0.7} }, velocity = {0.5, 0, 0.2} },\n"
+    "solids = { sphere { center = {0.6, 0.1, 0.3}, radius = 0.12 } },\n"
+    "sources = { emitter { shape = sphere { center = {0.2, 0.3, 0.35}, radius = 0.1 },\n"
+    "                      velocity = {1, -1, 0}, to = 0.06 },\n"
+    "  emitter { shape = cylinder { from = {0.45, 0.15, 0.2}, to = {0.55, 0.15, 0.2}, radius = "
+    "0.08 "
+    "}, velocity = {2, 0, 0} },\n"
+    "  emitter { shape = sphere { center = {0.5, 0.6, 0.5}, radius = 0.08 }, velocity = {0, -1.5, "
+    "1} "
+    "},\n"
+    "  drain { shape = box { min = {0.3, 0, 0.5}, max = {0.6, 0.08, 0.7} } } },\n"
+    "budget = { particles = 30000 } }\n";
+
 static un_scene *load(un_context *ctx, const char *text)
 {
     un_scene *scene;
@@ -286,6 +303,12 @@ static void steps_beside_solids_are_those_of_one_rank(void **state)
     follow(still_text, true, 5, 0.02);
 }
 
+static void steps_with_sources_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    follow(source_text, true, 9, 0.012);
+}
+
 static void leaves_far_away_take_no_memory(void **state)
 {
     (void)state;
@@ -399,6 +422,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_in_parts_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(steps_beside_solids_are_those_of_one_rank, scratch_begin,
+                                        scratch_end),
+        cmocka_unit_test_setup_teardown(steps_with_sources_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(leaves_far_away_take_no_memory, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
