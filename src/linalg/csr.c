@@ -18,10 +18,10 @@ static void apply_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x)
+void un_csr_apply(un_context *ctx, double *y, const un_csr *a, un_part rows, const double *x)
 {
     apply_args args = {y, a, x};
-    un_parallel_for(ctx, a->n, un_block_grain(a->n), apply_rows, &args);
+    un_parallel_part(ctx, rows, un_block_grain(a->n), apply_rows, &args);
 }
 
 static double entry(const un_csr *a, int32_t i, int32_t j)

@@ -18,7 +18,8 @@ typedef struct un_csr {
 /* Checks what a solver relies on: sizes, ascending columns, a diagonal in every row, symmetry up to
  * round-off, finite values. For tests and for callers that doubt their matrix. */
 bool un_csr_validate(const un_csr *a, const char **reason);
-void un_csr_apply(un_context *ctx, double *y, const un_csr *a, const double *x);
+/* y = A x, in these rows. */
+void un_csr_apply(un_context *ctx, double *y, const un_csr *a, un_part rows, const double *x);
 /* root[r], for the rows of `own`: the least of them that entries other than zero connect r with. a
  * is symmetric. */
 void un_csr_parts(un_context *ctx, const un_csr *a, un_part own, int32_t *root);

@@ -310,7 +310,8 @@ static void add_rows(void *arg, int64_t begin, int64_t end)
 static un_status correct(un_solver *s)
 {
     un_context *ctx = s->ctx;
-    int64_t n = s->a->n, grain = un_block_grain(n);
+    un_part own = un_spread_part(s->spread, s->a->n);
+    int64_t grain = un_block_grain(s->a->n);
     UN_TRY(un_columns_begin(&s->columns));
     for (int32_t k = 0; k < s->columns.c->count - s->columns.weak; k++) {
         double *column = s->cg.q, *v = un_columns_spread(&s->columns, k, column);
@@ -318,11 +319,12 @@ static un_status correct(un_solver *s)
         un_components_remove_means(&s->parts, v);
         if (!s->with->varies) continue;
         sum add = {v, s->cg.z};
-        un_csr_apply(ctx, s->cg.p, s->a, v);
-        un_parallel_for(ctx, n, grain, subtract_rows, &s->cg);
+        share(s, v);
+        un_csr_apply(ctx, s->cg.p, s->a, own, v);
+        un_parallel_part(ctx, own, grain, subtract_rows, &s->cg);
         s->with->apply(s->with->state, s->cg.z, column);
         un_components_remove_means(&s->parts, s->cg.z);
-        un_parallel_for(ctx, n, grain, add_rows, &add);
+        un_parallel_part(ctx, own, grain, add_rows, &add);
     }
     un_columns_end(&s->columns);
     return UN_OK;
@@ -476,8 +478,7 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
     un_spread *over = &s->spread_work;
     un_solver_kind kind = kind_for(s, system);
     bool columns = system->columns && system->columns->count > 0;
-    bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI ||
-                (kind == UN_SOLVER_AMG && !columns);
+    bool able = kind == UN_SOLVER_GEOMETRIC || kind == UN_SOLVER_JACOBI || kind == UN_SOLVER_AMG;
     if (!able || system->a->n < UN_SPREAD_ROWS || s->dump) {
         un_spread_end(over);
         s->spread = NULL;

@@ -212,9 +212,7 @@ static void part_leaves(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Is either leaf of a face next to a thin wall? At the rim of what this rank knows, the one beyond
- * does not count: nobody looks there. */
-static bool beside_thin(const un_leaves *m, int64_t f)
+bool un_leaf_beside_thin(const un_leaves *m, int64_t f)
 {
     int32_t c = m->face_side[f] / 6, other = m->face_other[f];
     return other >= 0 && (m->thin[c] || (un_leaves_knows(m, other, 0) && m->thin[other]));
@@ -233,7 +231,7 @@ static void part_faces(void *arg, int64_t begin, int64_t end)
     const un_leaves *m = a->m;
     for (int64_t f = begin; f < end; f++) {
         int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, other = m->face_other[f];
-        if (!beside_thin(m, f)) continue;
+        if (!un_leaf_beside_thin(m, f)) continue;
         if (!sees_side(m, c, side)) {
             a->w->area[f] = 0;
             continue;
@@ -261,7 +259,7 @@ static void find_bodies(void *arg, int64_t begin, int64_t end)
     const part_args *a = arg;
     const un_leaves *m = a->m;
     for (int64_t f = begin; f < end; f++) {
-        if (a->w->area[f] >= 1 || a->w->body[f] >= 0 || !beside_thin(m, f)) continue;
+        if (a->w->area[f] >= 1 || a->w->body[f] >= 0 || !un_leaf_beside_thin(m, f)) continue;
         double near = 2 * un_leaf_face_size(m, f);
         a->w->body[f] =
             (int16_t)un_bodies_nearest(a->w->walls->bodies, un_leaf_face_center(m, f), &near);

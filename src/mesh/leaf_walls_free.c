@@ -88,7 +88,7 @@ static void weigh_faces(void *arg, int64_t begin, int64_t end)
     const un_leaves *m = a->m;
     for (int64_t f = begin; f < end; f++) {
         int32_t c = m->face_side[f] / 6, other = m->face_other[f];
-        if (other < 0 || (m->parted && (m->thin[c] || m->thin[other]))) continue;
+        if (other < 0 || (m->parted && un_leaf_beside_thin(m, f))) continue;
         if (!(a->w->solid[c] < (float)(2 * un_leaf_size(m, other)))) continue;
         weigh_face(a, f);
     }

@@ -3,6 +3,7 @@
 #define UN_MESH_THIN_H
 
 #include "bodies/bodies.h"
+#include "mesh/mesh.h"
 
 /* Walls thinner than this many cells have two sides. */
 #define UN_THIN 2.0
@@ -24,5 +25,9 @@ bool un_thin_sees(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d);
 /* How deep b is in a wall or behind it, seen from a at distance d from the solids: negative, and
  * such that linear interpolation between the two is zero where the wall begins. h: the cell. */
 double un_thin_depth(const un_bodies *bodies, un_vec3 a, un_vec3 b, double d, double h);
+
+/* Is either leaf of a face next to a thin wall (leaf_parts.c)? At the rim of what this rank knows,
+ * the one beyond does not count: nobody looks there. */
+bool un_leaf_beside_thin(const un_leaves *leaves, int64_t face);
 
 #endif

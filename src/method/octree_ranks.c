@@ -37,13 +37,12 @@ void un_octree_begin_share(un_octree_flip *s)
 
 /* ---- parts of the step ---- */
 
-/* Where the liquid moves bodies, where there is surface tension or viscosity, all ranks know all:
- * what parts of the step then look at has no bound. */
+/* Where there is surface tension or viscosity, all ranks know all: what parts of the step then look
+ * at has no bound. */
 bool un_octree_parts_leaves(const un_octree_flip *s)
 {
     const un_scene_def *def = s->core.def;
-    return s->ranks.any && !s->thick.any && s->core.bodies->free_count == 0 &&
-           !(def->fluid.surface_tension > 0);
+    return s->ranks.any && !s->thick.any && !(def->fluid.surface_tension > 0);
 }
 
 /* Rings around own leaves: as far as the level set, pressure and sizes look; while the first state

@@ -131,14 +131,20 @@ int32_t un_coupling_collect(const un_pressure *pr, int32_t body, un_coupling_pus
     return count;
 }
 
+/* Over ranks: a row next to a body, and what that adds to its outflow. */
+typedef struct body_row {
+    int32_t body, row;
+    double push[6];
+} body_row;
+
 static un_status collect_own(const un_pressure *pr, const un_bodies *bodies,
-                             un_coupling_push_of *push_of, const void *arg, un_body_row **mine,
+                             un_coupling_push_of *push_of, const void *arg, body_row **mine,
                              int64_t *count)
 {
     size_t capacity = 0;
     for (int32_t b = 0; b < bodies->count; b++)
         for (int64_t r = pr->own.begin; r < pr->own.end && bodies->body[b].free; r++) {
-            un_body_row found = {.body = b, .row = (int32_t)r};
+            body_row found = {.body = b, .row = (int32_t)r};
             if (!push_of(arg, pr->place[r], b, found.push)) continue;
             UN_TRY(un_array_reserve(pr->ctx, (void **)mine, &capacity, (size_t)*count + 1,
                                     sizeof **mine));
@@ -147,18 +153,52 @@ static un_status collect_own(const un_pressure *pr, const un_bodies *bodies,
     return UN_OK;
 }
 
-un_status un_coupling_collect_ranks(const un_pressure *pr, const un_bodies *bodies,
-                                    un_coupling_push_of *push_of, const void *arg,
-                                    un_body_row **all, int64_t *count)
+/* Those of all ranks. */
+typedef struct listed_rows {
+    body_row *row;
+    int64_t count;
+} listed_rows;
+
+static int32_t rows_of_list(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
-    un_body_row *mine = NULL;
+    const listed_rows *all = arg;
+    int32_t count = 0;
+    for (int64_t k = 0; k < all->count; k++) {
+        const body_row *from = &all->row[k];
+        if (from->body != body) continue;
+        if (row) {
+            row[count] = from->row;
+            memcpy(push[count], from->push, sizeof from->push);
+        }
+        count++;
+    }
+    return count;
+}
+
+un_status un_coupling_build_ranks(un_pressure *pr, un_bodies *bodies, double density, double unit,
+                                  un_coupling_push_of *push_of, const void *arg)
+{
+    un_context *ctx = pr->ctx;
+    body_row *mine = NULL;
+    listed_rows all = {0};
     int64_t own = 0;
-    un_status status = collect_own(pr, bodies, push_of, arg, &mine, &own);
-    status = un_ranks_agree(pr->ctx, status);
+    un_status status = un_ranks_agree(ctx, collect_own(pr, bodies, push_of, arg, &mine, &own));
     if (status == UN_OK)
-        status = un_ranks_list(pr->ctx, mine, own, sizeof *mine, (void **)all, count);
-    un_free(pr->ctx, mine);
-    return status;
+        status = un_ranks_list(ctx, mine, own, sizeof *mine, (void **)&all.row, &all.count);
+    un_free(ctx, mine);
+    UN_TRY(status);
+    status = un_coupling_build(pr, bodies, density, unit, rows_of_list, &all);
+    un_free(ctx, all.row);
+    return un_ranks_agree(ctx, status);
+}
+
+un_status un_coupling_list_others(const un_pressure *pr, un_ids *rows)
+{
+    const un_coupling *c = &pr->coupling;
+    for (int32_t e = 0; un_coupling_any(pr) && e < c->first[c->columns.count]; e++)
+        if (c->row[e] < pr->own.begin || c->row[e] >= pr->own.end)
+            UN_TRY(un_ids_add(pr->ctx, rows, c->row[e]));
+    return UN_OK;
 }
 
 un_status un_coupling_build(un_pressure *pr, un_bodies *bodies, double density, double unit,

@@ -14,15 +14,6 @@ typedef bool un_coupling_push_of(const void *arg, int32_t place, int32_t body, d
 int32_t un_coupling_collect(const un_pressure *pressure, int32_t body, un_coupling_push_of *push_of,
                             const void *arg, int32_t *row, double (*push)[6]);
 
-/* Over ranks: those of this rank's unknowns, and of all ranks, in their order; allocated. */
-typedef struct un_body_row {
-    int32_t body, row;
-    double push[6];
-} un_body_row;
-un_status un_coupling_collect_ranks(const un_pressure *pressure, const un_bodies *bodies,
-                                    un_coupling_push_of *push_of, const void *arg,
-                                    un_body_row **all, int64_t *count);
-
 /* Builds the columns. density: of the liquid; unit: N s in a row for an x of 1. */
 un_status un_coupling_build(un_pressure *pressure, un_bodies *bodies, double density, double unit,
                             un_coupling_rows *rows, const void *arg);
@@ -32,6 +23,12 @@ typedef void un_coupling_mass(const void *arg, int32_t body, double mass[6][6]);
 un_status un_coupling_build_heavier(un_pressure *pressure, un_bodies *bodies, double density,
                                     double unit, un_coupling_rows *rows, un_coupling_mass *more,
                                     const void *arg);
+/* Over ranks, each of which asks push_of for its own unknowns: all get to know all rows next to
+ * bodies. Ranks have ranges of rows, so each body's ascend. */
+un_status un_coupling_build_ranks(un_pressure *pressure, un_bodies *bodies, double density,
+                                  double unit, un_coupling_push_of *push_of, const void *arg);
+/* Those of other ranks. */
+un_status un_coupling_list_others(const un_pressure *pressure, un_ids *rows);
 static inline bool un_coupling_any(const un_pressure *pressure)
 {
     return pressure->coupling.columns.count > 0;

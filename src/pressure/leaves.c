@@ -324,7 +324,9 @@ static un_status assemble(un_leaf_args *s)
     un_status status = un_pressure_need_entries(pr, (size_t)pr->matrix.row[pr->matrix.n]);
     UN_TRY(s->shared ? un_ranks_agree(ctx, status) : status);
     un_parallel_part(ctx, s->own, 1024, fill_rows, s);
-    return s->shared ? un_leaf_pressure_know_rows(s) : UN_OK;
+    if (!s->shared) return UN_OK;
+    un_leaves_spread(s->m, s->plain, 1);
+    return un_leaf_pressure_know_rows(s);
 }
 
 /* ---- the surface's pressure ---- */
@@ -399,7 +401,13 @@ static un_status couple(un_leaf_args *s)
 {
     un_pressure *pr = s->pr;
     const un_leaf_projection *in = s->in;
-    UN_TRY(un_coupling_build(pr, in->bodies, in->density, in->density / s->scale, body_rows, s));
+    double unit = in->density / s->scale;
+    if (s->shared) {
+        UN_TRY(un_coupling_build_ranks(pr, in->bodies, in->density, unit, push_of_body, s));
+        if (un_coupling_any(pr)) UN_TRY(un_leaf_pressure_know_rows(s));
+    } else {
+        UN_TRY(un_coupling_build(pr, in->bodies, in->density, unit, body_rows, s));
+    }
     return un_coupling_push_surface(pr, in->bodies, in->surface, in->kick, in->density);
 }
 
@@ -659,7 +667,7 @@ static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_project
     un_status status = un_pressure_need_rows(pr, pr->matrix.n);
     UN_TRY(un_leaves_agree(s->m, s->heap && s->wanted ? status : UN_ERROR_MEMORY));
     UN_TRY(s->shared ? assemble(s) : un_leaves_agree(s->m, assemble(s)));
-    if (in->bodies) UN_TRY(un_leaves_agree(s->m, couple(s)));
+    if (in->bodies) UN_TRY(s->shared ? couple(s) : un_leaves_agree(s->m, couple(s)));
     UN_TRY(part_heaps(s, arena));
     un_release release = {s, limit_leaf, in->surface || in->earlier ? INFINITY : 0,
                           in->earlier ? in->earlier : in->p, in->let_go > 0};

@@ -30,8 +30,9 @@ un_part un_leaf_pressure_own(un_leaf_args *s);
 /* Where ranks know some of the leaves: numbers own unknowns as on one rank, and gets the numbers of
  * others. */
 un_status un_leaf_pressure_number_parts(un_leaf_args *s);
-/* Rows are assembled: which ones of others own rows couple to, and which leaves are plain. */
-un_status un_leaf_pressure_know_rows(un_leaf_args *s);
+/* Rows are assembled: which ones of others own rows couple to, and those next to bodies, once they
+ * are known. */
+un_status un_leaf_pressure_know_rows(const un_leaf_args *s);
 /* All get to know all of the solution. */
 un_status un_leaf_pressure_tell(const un_leaf_args *s);
 

@@ -60,11 +60,22 @@ void un_leaf_impulse(const un_pressure *pr, const un_leaf_projection *in, const 
         .s = {.pr = (un_pressure *)(uintptr_t)pr, .in = in, .m = in->leaves, .scale = 1},
         .before = before};
     double sums[6], press[3];
-    un_parallel_sums(pr->ctx, in->leaves->face_count, 6, impulse_faces, &a, sums);
+    const un_leaves *m = in->leaves;
+    bool parts = un_leaves_in_parts(m);
+    un_part own = un_leaves_own_faces(m);
+    if (parts)
+        un_ranks_sums(pr->ctx, (un_range){own.begin, own.end, m->face_count}, 6, impulse_faces, &a,
+                      sums);
+    else
+        un_parallel_sums(pr->ctx, m->face_count, 6, impulse_faces, &a, sums);
     out->momentum = un_v3(sums[0], sums[1], sums[2]);
     out->mass = un_v3(sums[3], sums[4], sums[5]);
     if (in->surface) return;
-    un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
+    if (parts)
+        un_ranks_sums(pr->ctx, (un_range){pr->own.begin, pr->own.end, pr->matrix.n}, 3, press_rows,
+                      &a, press);
+    else
+        un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
     out->momentum = un_add(un_scale(un_v3(press[0], press[1], press[2]), in->density),
                            un_v3(sums[3] * gravity.x, sums[4] * gravity.y, sums[5] * gravity.z));
 }

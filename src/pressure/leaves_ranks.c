@@ -1,7 +1,8 @@
 /* The pressure on leaves over ranks: each has the rows of its own leaves, and all solve for them
  * together (linalg/spread.c). Rows follow the leaves, so those of ranks follow one another. Every
  * rank then knows all of the solution, as all that is known at leaves. Small systems every rank
- * solves by itself, and those of liquid that moves bodies: all would need their columns. */
+ * solves by itself, and, where it knows all leaves, those of liquid that moves bodies. */
+#include "pressure/coupling.h"
 #include "pressure/leaves.h"
 
 static int64_t first_row(const un_pressure *pr, int64_t leaf)
@@ -52,7 +53,8 @@ un_status un_leaf_pressure_number_parts(un_leaf_args *s)
     return UN_OK;
 }
 
-/* Of leaves in parts all next to own ones: their pressure changes own faces, too. */
+/* Of leaves in parts all next to own ones: their pressure changes own faces, too; and those next to
+ * bodies. */
 static un_status list_near(const un_leaf_args *s, un_ids *ids)
 {
     const un_leaves *m = s->m;
@@ -60,6 +62,8 @@ static un_status list_near(const un_leaf_args *s, un_ids *ids)
         for (int64_t c = un_leaves_run(m, k).begin; c < un_leaves_run(m, k).end; c++)
             if (m->share->ring[c] == 1 && s->pr->index[c] >= 0)
                 UN_TRY(un_ids_add(s->pr->ctx, ids, s->pr->index[c]));
+    UN_TRY(un_coupling_list_others(s->pr, ids));
+    un_ids_sort(ids);
     return UN_OK;
 }
 
@@ -73,11 +77,10 @@ static un_status list_columns(const un_pressure *pr, un_ids *ids)
     return UN_OK;
 }
 
-un_status un_leaf_pressure_know_rows(un_leaf_args *s)
+un_status un_leaf_pressure_know_rows(const un_leaf_args *s)
 {
     un_pressure *pr = s->pr;
     un_ids ids = {0};
-    un_leaves_spread(s->m, s->plain, 1);
     un_status status = un_leaves_in_parts(s->m) ? list_near(s, &ids) : list_columns(pr, &ids);
     status = un_ranks_agree(pr->ctx, status);
     if (status == UN_OK) status = un_pressure_know_rows(pr, ids.id, ids.count);

@@ -66,13 +66,11 @@ typedef struct args {
     un_pressure *pr;
     const un_tet_projection *in;
     const un_tets *mesh;
-    uint32_t mode;             /* un_ghost_mode */
-    float *phi;                /* at nodes, kept away from zero */
-    uint8_t *wet;              /* at tets: bit i, node i is an unknown; 0 where closed */
-    uint8_t *left;             /* at nodes: to be left out */
-    un_part own;               /* nodes that are this rank's */
-    const un_body_row *pushed; /* over ranks: the rows of all that bodies push on, by body */
-    int64_t pushed_count;
+    uint32_t mode; /* un_ghost_mode */
+    float *phi;    /* at nodes, kept away from zero */
+    uint8_t *wet;  /* at tets: bit i, node i is an unknown; 0 where closed */
+    uint8_t *left; /* at nodes: to be left out */
+    un_part own;   /* nodes that are this rank's */
     double size[UN_LEVELS_MAX + 1];
 } args;
 
@@ -458,32 +456,14 @@ static bool push_of_body(const void *arg, int32_t n, int32_t body, double push[6
 static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
 {
     const args *s = arg;
-    int32_t count = 0;
-    if (!s->mesh->share) return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
-    for (int64_t k = 0; k < s->pushed_count; k++) {
-        const un_body_row *from = &s->pushed[k];
-        if (from->body != body) continue;
-        if (row) {
-            row[count] = from->row;
-            memcpy(push[count], from->push, sizeof from->push);
-        }
-        count++;
-    }
-    return count;
+    return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
 }
 
-/* Over ranks, all know all rows next to bodies. Ranks have ranges of rows, so each body's ascend.
- */
 static un_status couple_ranks(args *s)
 {
     un_pressure *pr = s->pr;
-    un_body_row *all = NULL;
-    UN_TRY(un_coupling_collect_ranks(pr, s->in->bodies, push_of_body, s, &all, &s->pushed_count));
-    s->pushed = all;
-    un_status status =
-        un_coupling_build(pr, s->in->bodies, s->in->density, s->in->density, body_rows, s);
-    un_free(pr->ctx, all);
-    UN_TRY(un_ranks_agree(pr->ctx, status));
+    double density = s->in->density;
+    UN_TRY(un_coupling_build_ranks(pr, s->in->bodies, density, density, push_of_body, s));
     return un_coupling_any(pr) ? un_pressure_know_nodes(pr, s->mesh) : UN_OK;
 }
 

@@ -5,14 +5,11 @@
 
 static un_status list_rows(un_pressure *pr, const un_tet_share *share, un_ids *rows)
 {
-    const un_coupling *c = &pr->coupling;
     for (int32_t k = 0; k < share->ghost_count; k++) {
         int32_t row = pr->index[share->ghost[k]];
         if (row >= 0) UN_TRY(un_ids_add(pr->ctx, rows, row));
     }
-    for (int32_t e = 0; un_coupling_any(pr) && e < c->first[c->columns.count]; e++)
-        if (c->row[e] < pr->own.begin || c->row[e] >= pr->own.end)
-            UN_TRY(un_ids_add(pr->ctx, rows, c->row[e]));
+    UN_TRY(un_coupling_list_others(pr, rows));
     un_ids_sort(rows);
     return UN_OK;
 }

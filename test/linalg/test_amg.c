@@ -25,7 +25,7 @@ static un_solve_report solve(un_context *ctx, test_system *s, double tolerance)
 static double true_residual(un_context *ctx, const test_system *s)
 {
     double *r = malloc((size_t)s->a.n * sizeof *r), norm = 0, of_b = 0;
-    un_csr_apply(ctx, r, &s->a, s->x);
+    un_csr_apply(ctx, r, &s->a, (un_part){0, s->a.n}, s->x);
     for (int32_t i = 0; i < s->a.n; i++) {
         norm += (s->b[i] - r[i]) * (s->b[i] - r[i]);
         of_b += s->b[i] * s->b[i];
@@ -150,7 +150,7 @@ static void chambers_and_single_cells(void **state)
     check_below(report.iterations,
                 tested == UN_SOLVER_CHENTANEZ ? 300 : 24); /* by Jacobi at last */
     double *ax = malloc((size_t)s.a.n * sizeof *ax);
-    un_csr_apply(ctx, ax, &s.a, s.x);
+    un_csr_apply(ctx, ax, &s.a, (un_part){0, s.a.n}, s.x);
     for (int32_t i = 0; i < s.a.n; i++) {
         mean[chamber[i]] += s.b[i];
         size[chamber[i]]++;

@@ -85,7 +85,7 @@ static void free_box(system_box *s)
 static void manufacture(un_context *ctx, system_box *s, uint64_t stream)
 {
     for (int32_t i = 0; i < s->a.n; i++) s->want[i] = un_random((uint64_t)i, stream) - 0.5;
-    un_csr_apply(ctx, s->b, &s->a, s->want);
+    un_csr_apply(ctx, s->b, &s->a, (un_part){0, s->a.n}, s->want);
 }
 
 static double largest_difference(const double *a, const double *b, int32_t n)
@@ -99,7 +99,7 @@ static double largest_difference(const double *a, const double *b, int32_t n)
 static double true_residual(un_context *ctx, const system_box *s)
 {
     double *r = malloc((size_t)s->a.n * sizeof *r), norm = 0, of_b = 0;
-    un_csr_apply(ctx, r, &s->a, s->x);
+    un_csr_apply(ctx, r, &s->a, (un_part){0, s->a.n}, s->x);
     for (int32_t i = 0; i < s->a.n; i++) {
         norm += (s->b[i] - r[i]) * (s->b[i] - r[i]);
         of_b += s->b[i] * s->b[i];
@@ -237,7 +237,7 @@ static void weakly_anchored_box_keeps_its_level(void **state)
         if (s.a.col[k] == 100) s.a.val[k] += 1e-3;
     manufacture(ctx, &s, 12);
     for (int32_t i = 0; i < s.a.n; i++) s.want[i] += 40;
-    un_csr_apply(ctx, s.b, &s.a, s.want);
+    un_csr_apply(ctx, s.b, &s.a, (un_part){0, s.a.n}, s.want);
     un_solve_report report = solve(ctx, &s, 1e-13);
     assert_int_equal(report.singular_count, 0);
     assert_true(report.converged);
@@ -318,7 +318,7 @@ static void rows_of_zeros_give_zero(void **state)
             for (int32_t k = s.a.row[i]; k < s.a.row[i + 1]; k++)
                 if (i == dead[n] || s.a.col[k] == dead[n]) s.a.val[k] = 0;
     for (int n = 0; n < 3; n++) s.want[dead[n]] = 0;
-    un_csr_apply(ctx, s.b, &s.a, s.want);
+    un_csr_apply(ctx, s.b, &s.a, (un_part){0, s.a.n}, s.want);
     for (int n = 0; n < 3; n++) {
         s.b[dead[n]] = 1;
         s.x[dead[n]] = 7; /* a guess that costs no residual */
@@ -351,7 +351,7 @@ static void scaled_rows_converge(void **state)
             if (s.a.col[k] == i) s.a.val[k] += 1e6;
     manufacture(ctx, &s, 6);
     for (int32_t i = 95; i < 1000; i += 100) s.want[i] *= 1e-6;
-    un_csr_apply(ctx, s.b, &s.a, s.want);
+    un_csr_apply(ctx, s.b, &s.a, (un_part){0, s.a.n}, s.want);
     report = solve(ctx, &s, 1e-12);
     assert_true(report.converged);
     check_below(report.iterations, kind == UN_SOLVER_JACOBI ? 120 : 60);
@@ -474,7 +474,7 @@ static void indefinite_systems_end(void **state)
         for (int32_t i = 7; i < s.a.n; i += n == 0 ? 100000 : 50)
             for (int32_t k = s.a.row[i]; k < s.a.row[i + 1]; k++)
                 if (s.a.col[k] == i) s.a.val[k] *= n == 2 ? 0 : -1;
-        un_csr_apply(ctx, s.b, &s.a, s.want);
+        un_csr_apply(ctx, s.b, &s.a, (un_part){0, s.a.n}, s.want);
         may_fall_back = true;
         un_solve_report report = solve_within(ctx, &s, 1e-10, 300);
         may_fall_back = false;

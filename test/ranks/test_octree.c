@@ -141,6 +141,18 @@ static const char source_text[] =
     "  drain { shape = box { min = {0.3, 0, 0.5}, max = {0.6, 0.08, 0.7} } } },\n"
     "budget = { particles = 30000 } }\n";
 
+/* Bodies that the liquid moves: light and heavy, one of which turns; two touch, and a wall that
+ * moves touches them. */
+static const char body_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.8, 0.7} },\n"
+    "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
+    "liquid = { box { min = {0, 0, 0}, max = {1, 0.35, 0.7} }, velocity = {0.6, 0, 0.2} },\n"
+    "solids = { solid { sphere { center = {0.45, 0.37, 0.4}, radius = 0.13 }, density = 30 },\n"
+    "  solid { box { min = {0.585, 0.3, 0.35}, max = {0.85, 0.45, 0.65} }, density = 600, spin = {0, "
+    "2, 1} },\n"
+    "  solid { sphere { center = {0.2, 0.15, 0.4}, radius = 0.1 }, density = 2500 },\n"
+    "  box { min = {0.9, 0.1, 0}, max = {0.97, 0.5, 0.7}, velocity = {-0.8, 0, 0} } } }\n";
+
 static un_scene *load(un_context *ctx, const char *text)
 {
     un_scene *scene;
@@ -203,6 +215,15 @@ static void check_forgotten(const un_leaves *m)
     forgotten += pages > 0;
 }
 
+static void compare_bodies(const un_bodies *a, const un_bodies *b)
+{
+    for (int32_t k = 0; k < a->count; k++) {
+        SAME(&a->body[k].to, &b->body[k].to, 1);
+        SAME(&a->body[k].velocity, &b->body[k].velocity, 1);
+        SAME(&a->body[k].spin, &b->body[k].spin, 1);
+    }
+}
+
 /* mine: of this rank; all: of one. */
 static void compare(const un_octree_flip *mine, const un_octree_flip *all)
 {
@@ -229,6 +250,7 @@ static void compare(const un_octree_flip *mine, const un_octree_flip *all)
     SAME(mine->markers.depth, all->markers.depth + first, p->count);
     SAME(mine->markers.bins.tet, all->markers.bins.tet + first, p->count);
     if (mine->core.step_count > 0) check_forgotten(&mine->leaves);
+    compare_bodies(mine->core.bodies, all->core.bodies);
     leaves = un_leaves_own(&mine->leaves);
     for (int32_t k = 0; k < p->count; k++)
         assert_in_range(mine->markers.bins.tet[k], leaves.begin, leaves.end - 1);
@@ -307,6 +329,12 @@ static void steps_with_sources_are_those_of_one_rank(void **state)
 {
     (void)state;
     follow(source_text, true, 9, 0.012);
+}
+
+static void steps_with_bodies_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    follow(body_text, true, 7, 0.015);
 }
 
 static void leaves_far_away_take_no_memory(void **state)
@@ -424,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_beside_solids_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(steps_with_sources_are_those_of_one_rank, scratch_begin,
+                                        scratch_end),
+        cmocka_unit_test_setup_teardown(steps_with_bodies_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(leaves_far_away_take_no_memory, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
