@@ -37,12 +37,10 @@ void un_octree_begin_share(un_octree_flip *s)
 
 /* ---- parts of the step ---- */
 
-/* Where there is surface tension or viscosity, all ranks know all: what parts of the step then look
- * at has no bound. */
+/* Where liquid is viscous, all ranks know all leaves, and the tets on them. */
 bool un_octree_parts_leaves(const un_octree_flip *s)
 {
-    const un_scene_def *def = s->core.def;
-    return s->ranks.any && !s->thick.any && !(def->fluid.surface_tension > 0);
+    return s->ranks.any && !s->thick.any;
 }
 
 /* Rings around own leaves: as far as the level set, pressure and sizes look; while the first state

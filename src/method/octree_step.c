@@ -30,7 +30,7 @@ static un_status find_tension(un_octree_flip *s, double dt, const double **press
     *pressure = NULL;
     if (!(def->fluid.surface_tension > 0)) return UN_OK;
     double *found = un_arena_alloc(&s->core.arena, (size_t)s->leaves.count + 1, sizeof *found);
-    if (!found) return UN_ERROR_MEMORY;
+    UN_TRY(un_octree_agree(s, found ? UN_OK : UN_ERROR_MEMORY));
     un_tension_leaves in = {.pressure = found,
                             .phi = s->at.phi,
                             .leaves = &s->leaves,

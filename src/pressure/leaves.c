@@ -688,7 +688,10 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     UN_TRY(un_leaves_agree(m, s.plain ? number(&s) : UN_ERROR_MEMORY));
     bool parts = un_leaves_in_parts(m);
     if (parts) UN_TRY(un_leaf_pressure_number_parts(&s));
-    if (in->surface) un_parallel_for(ctx, m->face_count, 4096, press_faces, &s);
+    if (in->surface) {
+        un_parallel_part(ctx, un_leaves_own_faces(m), 4096, press_faces, &s);
+        un_leaves_spread_faces(m, in->u, sizeof *in->u);
+    }
     report->cell_count = pr->matrix.n;
     s.shared = parts || (m->share && !in->bodies && pr->matrix.n >= UN_SPREAD_ROWS);
     s.own = parts ? pr->own : un_leaf_pressure_own(&s);

@@ -2,7 +2,10 @@
  *
  * Curvature is found as on the grid (grid.c), on the lattice of each level that leaves next to the
  * surface have: a leaf takes it from the lattice of its own size, where the cells of other sizes
- * are continued (mesh/leaves_sample.c). Such a lattice covers the box around those leaves. */
+ * are continued (mesh/leaves_sample.c). Such a lattice covers the box around those leaves.
+ *
+ * Over ranks, all get to know the level set at all leaves, and every rank finds the curvature of
+ * the whole surface. */
 #include "tension/lattice.h"
 
 /* Cells of a lattice beyond the box: the band, and what finds it. */
@@ -13,8 +16,9 @@
 typedef struct leaf_args {
     un_tension_lattice *l;
     const un_tension_leaves *in;
-    const uint8_t *wanted; /* by leaf: next to the surface */
-    uint8_t *found;        /* by leaf: its pressure is */
+    const float *phi, *solid; /* at all leaves; solid as in un_leaf_walls */
+    uint8_t *wanted;          /* by leaf: next to the surface */
+    uint8_t *found;           /* by leaf: its pressure is */
     int level;
     int32_t size;    /* of the lattice's cells, in finest leaves */
     int32_t from[3]; /* lowest cell of the lattice, in its cells */
@@ -27,8 +31,7 @@ static void find_wanted(void *arg, int64_t begin, int64_t end)
 {
     const leaf_args *a = arg;
     const un_leaves *m = a->in->leaves;
-    const float *phi = a->in->phi;
-    uint8_t *wanted = a->found; /* until it is used */
+    const float *phi = a->phi;
     for (int64_t c = begin; c < end; c++) {
         bool liquid = phi[c] < 0, crossed = false;
         for (int side = 0; side < 2 * m->dim && !crossed; side++) {
@@ -39,7 +42,7 @@ static void find_wanted(void *arg, int64_t begin, int64_t end)
                 crossed |= there >= 0 && (phi[there] < 0) != liquid;
             }
         }
-        wanted[c] = crossed;
+        a->wanted[c] = crossed;
     }
 }
 
@@ -107,7 +110,6 @@ static void fill_leaves(void *arg, int64_t begin, int64_t end)
     const un_leaves *m = a->in->leaves;
     const un_octree *tree = m->tree;
     un_tension_lattice *l = a->l;
-    const un_leaf_walls *w = a->in->walls;
     double h = tree->edge[a->level];
     for (int64_t c = begin; c < end; c++) {
         int32_t at[3], corner[3], cells = 1;
@@ -117,18 +119,17 @@ static void fill_leaves(void *arg, int64_t begin, int64_t end)
         if (level < a->level) cells = 1 << (a->level - level);
         if (level > a->level && ((corner[0] | corner[1] | corner[2]) & (a->size - 1)) != 0)
             continue;
-        double edge = fmax(un_leaf_size(m, c), h), phi = a->in->phi[c];
+        double edge = fmax(un_leaf_size(m, c), h), phi = a->phi[c];
         bool far = fabs(phi) > FAR * h + edge;
-        bool solid = w->solid && w->solid[c] < (float)edge;
+        bool solid = a->solid && a->solid[c] < (float)edge;
         uint8_t mark =
             (uint8_t)((solid ? UN_MAY_BE_SOLID : 0) | (level == a->level ? UN_OWN_LEVEL : 0));
         for (int32_t n = 0; n < (m->dim == 2 ? 1 : cells) * cells * cells; n++) {
             const int32_t step[3] = {n % cells, n / cells % cells, n / cells / cells};
             for (int k = 0; k < 3; k++) at[k] = corner[k] + step[k] * a->size;
             if (!cell_at(a, at, &cell)) continue;
-            double value = level == a->level || far
-                               ? phi
-                               : un_leaves_lattice_value(m, a->in->phi, a->level, at);
+            double value =
+                level == a->level || far ? phi : un_leaves_lattice_value(m, a->phi, a->level, at);
             l->phi[cell] = (float)(value / h);
             l->mark[cell] = mark;
         }
@@ -223,16 +224,49 @@ static un_status press_level(leaf_args *a, un_arena *arena, double sums[2])
     return UN_OK;
 }
 
+/* Own values of a field, in an array for those of all leaves. */
+static float *copy_own(un_arena *arena, const un_leaves *m, const float *field)
+{
+    float *all = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *all);
+    un_part own = un_leaves_own(m);
+    if (all)
+        memcpy(all + own.begin, field + own.begin, (size_t)(own.end - own.begin) * sizeof *all);
+    return all;
+}
+
+/* The level set at all leaves, and which of them are next to the surface. */
+static un_status know_all(leaf_args *a, un_context *ctx, un_arena *arena)
+{
+    const un_leaves *m = a->in->leaves;
+    float *phi = NULL, *solid = NULL;
+    bool able = a->wanted && a->found, parts = un_leaves_in_parts(m);
+    if (parts) {
+        a->phi = phi = copy_own(arena, m, a->in->phi);
+        able = able && phi;
+    }
+    if (parts && a->solid) {
+        a->solid = solid = copy_own(arena, m, a->solid);
+        able = able && solid;
+    }
+    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
+    if (phi) un_ranks_spread(ctx, m->share->leaf, phi, sizeof *phi);
+    if (solid) un_ranks_spread(ctx, m->share->leaf, solid, sizeof *solid);
+    un_parallel_part(ctx, un_leaves_own(m), 4096, find_wanted, a);
+    if (m->share) un_ranks_spread(ctx, m->share->leaf, a->wanted, 1);
+    return UN_OK;
+}
+
 un_status un_tension_on_leaves(un_context *ctx, un_arena *arena, const un_tension_leaves *in)
 {
     size_t count = (size_t)in->leaves->count + 1;
-    uint8_t *wanted = un_arena_alloc(arena, count, 1), *found = un_arena_alloc(arena, count, 1);
-    leaf_args a = {.in = in, .wanted = wanted, .found = wanted};
+    leaf_args a = {.in = in,
+                   .phi = in->phi,
+                   .solid = in->walls->solid,
+                   .wanted = un_arena_alloc(arena, count, 1),
+                   .found = un_arena_alloc(arena, count, 1)};
     double sums[2] = {0};
-    if (!wanted || !found) return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, in->leaves->count, 4096, find_wanted, &a);
-    memset(found, 0, count);
-    a.found = found;
+    UN_TRY(know_all(&a, ctx, arena));
+    memset(a.found, 0, count);
     for (a.level = in->leaves->tree->level_max; a.level >= 0; a.level--) {
         un_tension_lattice l = {.ctx = ctx};
         a.l = &l;
@@ -249,16 +283,20 @@ un_status un_tension_on_leaves(un_context *ctx, un_arena *arena, const un_tensio
 
 double un_tension_leaves_bytes(const un_leaves *m, const float *phi)
 {
-    int32_t low[3] = {INT32_MAX, INT32_MAX, INT32_MAX}, high[3] = {-1, -1, -1}, at[3];
-    double cells = 1;
-    for (int32_t c = 0; c < m->count; c++) {
+    double low[3] = {INT32_MAX, INT32_MAX, INT32_MAX}, high[3] = {-1, -1, -1}, cells = 1;
+    un_part own = un_leaves_own(m);
+    for (int64_t c = own.begin; c < own.end; c++) {
+        int32_t size = 1 << (m->tree->level_max - m->tree->level[c]), at[3];
         if (!(phi[c] < 0)) continue;
-        int32_t size = 1 << (m->tree->level_max - m->tree->level[c]);
         corner_of(m->tree, c, at);
         for (int k = 0; k < 3; k++) {
-            low[k] = at[k] < low[k] ? at[k] : low[k];
-            high[k] = at[k] + size > high[k] ? at[k] + size : high[k];
+            low[k] = fmin(low[k], at[k]);
+            high[k] = fmax(high[k], at[k] + size);
         }
+    }
+    for (int k = 0; k < 3 && m->share; k++) {
+        low[k] = -un_ranks_max(m->share->ctx, -low[k]);
+        high[k] = un_ranks_max(m->share->ctx, high[k]);
     }
     if (high[0] < 0) return 0;
     for (int k = 0; k < m->dim; k++) cells *= high[k] - low[k] + 2 * PAD;

@@ -33,6 +33,7 @@ typedef struct un_tension_leaves {
     un_bodies *bodies; /* and kick: as on the grid */
     double kick;
 } un_tension_leaves;
+/* All ranks call both. */
 un_status un_tension_on_leaves(un_context *ctx, un_arena *arena, const un_tension_leaves *in);
 /* Bytes that it takes, about. */
 double un_tension_leaves_bytes(const un_leaves *leaves, const float *phi);

@@ -32,13 +32,13 @@ static const char flat_text[] =
     "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },\n"
     "solids = { sphere { center = {0.6, 0.1}, radius = 0.1 } } }\n";
 
-/* With surface tension all ranks know all leaves. */
-static const char tense_text[] =
-    "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 8, finest = 48 "
-    "},\n"
-    "fluid = { surface_tension = 0.07 },\n"
-    "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.8} } },\n"
-    "solids = { sphere { center = {0.6, 0.1}, radius = 0.1 } } }\n";
+/* All ranks know all leaves where liquid is viscous. */
+static const char thick_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1, 0.5} }, detail = { coarsest = 4, finest = "
+    "12 },\n"
+    "frames = { count = 3, rate = 20 }, fluid = { viscosity = 5 },\n"
+    "liquid = { box { min = {0, 0, 0}, max = {0.4, 0.5, 0.5} } },\n"
+    "solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.15 } } }\n";
 
 /* Thin walls, one of which moves. */
 static const char plates_text[] =
@@ -141,6 +141,20 @@ static const char source_text[] =
     "  drain { shape = box { min = {0.3, 0, 0.5}, max = {0.6, 0.08, 0.7} } } },\n"
     "budget = { particles = 30000 } }\n";
 
+/* Viscous liquid: all ranks know all leaves. */
+static const char viscous_text[] =
+    "scene { method = 'octree', domain = { size = {1, 0.8, 0.7}, open = {'top'} },\n"
+    "detail = { coarsest = 4, finest = 16 }, frames = { count = 3, rate = 20 },\n"
+    "fluid = { surface_tension = 0.07, viscosity = 2 },\n"
+    "liquid = { union { box { min = {0, 0, 0}, max = {0.3, 0.6, 0.7} },\n"
+    "                   box { min = {0, 0, 0}, max = {1, 0.15, 0.7} } }, velocity = {0.5, 0, 0.2} "
+    "},\n"
+    "solids = { sphere { center = {0.6, 0.1, 0.3}, radius = 0.12 },\n"
+    "  box { min = {0.8, 0.1, 0.2}, max = {0.9, 0.5, 0.6}, velocity = {-0.5, 0, 0.1} },\n"
+    "  solid { sphere { center = {0.15, 0.55, 0.35}, radius = 0.1 }, density = 400 } },\n"
+    "sources = { emitter { shape = sphere { center = {0.2, 0.3, 0.35}, radius = 0.1 },\n"
+    "                      velocity = {1, -1, 0}, to = 0.15 } } }\n";
+
 /* Bodies that the liquid moves: light and heavy, one of which turns; two touch, and a wall that
  * moves touches them. */
 static const char body_text[] =
@@ -148,10 +162,23 @@ static const char body_text[] =
     "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 20 },\n"
     "liquid = { box { min = {0, 0, 0}, max = {1, 0.35, 0.7} }, velocity = {0.6, 0, 0.2} },\n"
     "solids = { solid { sphere { center = {0.45, 0.37, 0.4}, radius = 0.13 }, density = 30 },\n"
-    "  solid { box { min = {0.585, 0.3, 0.35}, max = {0.85, 0.45, 0.65} }, density = 600, spin = {0, "
+    "  solid { box { min = {0.585, 0.3, 0.35}, max = {0.85, 0.45, 0.65} }, density = 600, spin = "
+    "{0, "
     "2, 1} },\n"
     "  solid { sphere { center = {0.2, 0.15, 0.4}, radius = 0.1 }, density = 2500 },\n"
     "  box { min = {0.9, 0.1, 0}, max = {0.97, 0.5, 0.7}, velocity = {-0.8, 0, 0} } } }\n";
+
+/* Surface tension at solids of several angles, one of which floats, among cells of all sizes. */
+static const char drops_text[] =
+    "scene { method = 'octree', domain = { size = {0.06, 0.06, 0.1}, contact_angle = 60 },\n"
+    "detail = { coarsest = 8, finest = 32 }, frames = { count = 3, rate = 60 },\n"
+    "fluid = { surface_tension = 0.07 },\n"
+    "liquid = { union { box { min = {0, 0, 0}, max = {0.06, 0.02, 0.1} },\n"
+    "                   sphere { center = {0.03, 0.045, 0.06}, radius = 0.012 } },\n"
+    "           velocity = {0.2, -0.3, 0.1} },\n"
+    "solids = { solid { sphere { center = {0.03, 0.02, 0.03}, radius = 0.012 }, density = 400,\n"
+    "                   contact_angle = 110 },\n"
+    "  box { min = {0.01, 0, 0.07}, max = {0.05, 0.03, 0.09}, contact_angle = 40 } } }\n";
 
 static un_scene *load(un_context *ctx, const char *text)
 {
@@ -304,7 +331,8 @@ static void follow(const char *text, bool parts, int steps, double dt)
 static void steps_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(deep_text, false, 7, 0.02);
+    follow(deep_text, true, 7, 0.02);
+    follow(viscous_text, false, 4, 0.02);
 }
 
 static void steps_in_parts_are_those_of_one_rank(void **state)
@@ -337,6 +365,12 @@ static void steps_with_bodies_are_those_of_one_rank(void **state)
     follow(body_text, true, 7, 0.015);
 }
 
+static void steps_with_tension_are_those_of_one_rank(void **state)
+{
+    (void)state;
+    follow(drops_text, true, 6, 0.002);
+}
+
 static void leaves_far_away_take_no_memory(void **state)
 {
     (void)state;
@@ -358,7 +392,7 @@ static void memory_fails_on_all(void **state)
 {
     (void)state;
     un_context *alone = check_context();
-    un_scene *scene = load(alone, tense_text);
+    un_scene *scene = load(alone, thick_text);
     const un_method *method = &un_method_octree;
     int32_t ranks = un_ranks_count(group);
     int failures = 0;
@@ -454,6 +488,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_with_sources_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(steps_with_bodies_are_those_of_one_rank, scratch_begin,
+                                        scratch_end),
+        cmocka_unit_test_setup_teardown(steps_with_tension_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(leaves_far_away_take_no_memory, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
