@@ -101,7 +101,7 @@ static un_status step(void *state, double dt, un_step *report)
     UN_TRY(un_uniform_level_set(s)); /* 11 surface and volume */
     un_stage_end(report, STAGE_LEVEL_SET, &clock);
 
-    UN_TRY(un_uniform_measure(s, report));
+    UN_TRY(un_uniform_measure(s, report, &projection.max_divergence));
     report->cells = projection.cell_count;
     un_stage_end(report, STAGE_MEASURE, &clock);
     un_core_report(&s->core, report, &projection.solve, projection.max_divergence, start);
@@ -196,7 +196,7 @@ static un_status fill(void *state)
     UN_TRY(un_uniform_emit(s, 0));
     UN_TRY(un_uniform_sort(s));
     UN_TRY(un_uniform_level_set(s));
-    return un_uniform_measure(s, &s->core.last);
+    return un_uniform_measure(s, &s->core.last, &(double){0});
 }
 
 static un_status begin(void *state, un_context *ctx, const un_scene *scene)

@@ -35,7 +35,6 @@ typedef struct un_uniform_ranks {
     int32_t *slot, slot_count;
     un_particles arrived; /* from other ranks */
     uint32_t *arrived_id;
-    un_particle_sums sums; /* of all particles, after the level set */
     size_t id_room, slot_room, arrived_room;
     un_portion portion; /* particles and cells are found when asked for */
     int32_t reach;      /* rows that liquid passes in this step */
@@ -67,8 +66,9 @@ typedef struct un_uniform {
     un_impulse impulse; /* of this step, if the liquid moves bodies */
     un_inflow inflow;   /* emitted inside the liquid in the last step */
     un_thick_grid thick;
-    un_band band;     /* where the liquid is deep, and the grid carries it */
-    double max_speed; /* of the liquid, along an axis */
+    un_band band;                  /* where the liquid is deep, and the grid carries it */
+    double sums[UN_PARTICLE_SUMS]; /* of all particles, after the level set */
+    double max_speed;              /* of the liquid, along an axis */
     un_uniform_ranks ranks;
 } un_uniform;
 
@@ -123,6 +123,18 @@ un_status un_uniform_stick(un_uniform *s, double dt);
 
 un_status un_uniform_remove(un_uniform *s); /* drains, open sides */
 un_status un_uniform_emit(un_uniform *s, double dt);
+
+/* ---- sums over the particles of all ranks (uniform_sums.c) ---- */
+
+/* Marks the particles; their volume, that inside the level set, and sums for the report. */
+void un_uniform_weigh(un_uniform *s, const uint8_t *thick, const un_cling *cling, double *total,
+                      double *inside);
+/* Of sorted particles: the probe. */
+double un_uniform_flux(const un_uniform *s, const un_probe *probe);
+/* un_particles_summer, after ranks have dropped their copies and before particles come or go. They
+ * lie in order only where bodies ask for sums. */
+un_status un_uniform_sum_own(void *state, int32_t width, un_parallel_values *values, void *arg,
+                             double *sums);
 
 /* ---- several ranks: all of these only where there are bars ---- */
 
@@ -221,16 +233,6 @@ un_status un_uniform_list_own(un_uniform *s, int32_t **order, int32_t *count);
 un_status un_uniform_ranks_sort(un_uniform *s);
 un_status un_uniform_ranks_refresh(un_uniform *s); /* the copies' positions */
 un_status un_uniform_ranks_drop(un_uniform *s);    /* the copies */
-/* Marks the particles; their volume, that inside the level set, and sums for the report. */
-un_status un_uniform_ranks_weigh(un_uniform *s, const uint8_t *thick, const un_cling *cling,
-                                 double *total, double *inside);
-/* un_particles_summer of own particles without copies. */
-un_status un_uniform_ranks_sum(void *state, int32_t width, un_parallel_values *values, void *arg,
-                               double *sums);
-/* The same after sorting. */
-un_status un_uniform_ranks_sum_sorted(void *state, int32_t width, un_parallel_values *values,
-                                      void *arg, double *sums);
-un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick);
 un_status un_uniform_ranks_reach(un_uniform *s, double dt);
 /* Rows that liquid has passed in this step, by velocities of the grid or of particles; 0 on one
  * rank. */
@@ -256,8 +258,9 @@ un_status un_uniform_whole_bins(un_uniform *s, const un_bins **bins);
 
 /* ---- what it shows (uniform_outputs.c) ---- */
 
-/* Sums for the report; fails when velocities are no longer finite. */
-un_status un_uniform_measure(un_uniform *s, un_step *report);
+/* Sums for the report; fails when velocities are no longer finite. divergence: the largest of this
+ * rank becomes that of all. */
+un_status un_uniform_measure(un_uniform *s, un_step *report, double *divergence);
 un_status un_uniform_surface(void *state, un_trimesh *mesh);
 un_status un_uniform_cells(const void *state, un_cells *out);
 double un_uniform_probe(const void *state, const un_probe *which);

@@ -1,18 +1,22 @@
 /* What method `uniform` reports and shows: sums, surface, cells, probes. */
 #include "method/uniform.h"
 
-un_status un_uniform_measure(un_uniform *s, un_step *report)
+un_status un_uniform_measure(un_uniform *s, un_step *report, double *divergence)
 {
+    un_particle_sums sums;
+    enum { FASTEST, SPEED, DIVERGENCE, MOST };
+    double most[MOST] = {un_particles_fastest(s->core.ctx, &s->particles),
+                         un_transfer_max_speed(s->core.ctx, s->u, s->known, &s->core.grid),
+                         *divergence};
+    un_ranks_most(s->core.ctx, most, MOST);
+    *divergence = most[DIVERGENCE];
+    un_particles_set_sums(&sums, s->sums, most[FASTEST],
+                          s->particles.mixed ? 1 : s->core.def->fluid.density);
     report->nodes = s->core.grid.node_count;
-    if (s->ranks.bars)
-        UN_TRY(
-            un_core_measure_sums(&s->core, report, &s->ranks.sums, s->ranks.total, s->ballistic));
-    else
-        UN_TRY(un_core_measure(&s->core, report, &s->particles, s->ballistic));
+    int64_t count = s->ranks.bars ? s->ranks.total : s->particles.count;
+    UN_TRY(un_core_measure_sums(&s->core, report, &sums, count, s->ballistic));
     /* Before the first step the grid knows nothing yet. */
-    s->max_speed = s->core.step_count
-                       ? un_transfer_max_speed(s->core.ctx, s->u, s->known, &s->core.grid)
-                       : report->max_speed;
+    s->max_speed = s->core.step_count ? most[SPEED] : report->max_speed;
     return UN_OK;
 }
 
@@ -78,7 +82,9 @@ static double probe_particles(const un_uniform *s, const un_probe *which)
 {
     const double *found = NULL;
     if (s->ranks.has_probed) found = un_core_probed(&s->core, which, s->ranks.probed);
-    return found ? *found : un_core_probe(&s->core, which, un_uniform_shown(s));
+    if (found) return *found;
+    return which->kind == UN_PROBE_FLUX ? un_uniform_flux(s, which)
+                                        : un_core_probe(&s->core, which, un_uniform_shown(s));
 }
 
 double un_uniform_probe(const void *state, const un_probe *which)

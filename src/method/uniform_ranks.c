@@ -8,8 +8,7 @@
  *
  * Each particle has its number among all particles of all ranks in that order, its id. From
  * sorting to the transfer it follows from the place in the bins; then ids are listed, until the
- * next sort, which goes by cell and, within a cell, by id. Sums over particles are made in the
- * order of ids too: for them the particles are dealt to the ranks in equal ranges of ids. */
+ * next sort, which goes by cell and, within a cell, by id. */
 #include "method/uniform.h"
 
 /* ---- what a rank holds ---- */
@@ -384,18 +383,6 @@ un_status un_uniform_ranks_drop(un_uniform *s)
     return UN_OK;
 }
 
-un_status un_uniform_ranks_settle(un_uniform *s, const un_vec3 *was, double kick)
-{
-    const un_scene_def *def = s->core.def;
-    un_settling d = {.was = was,
-                     .mesh = &s->impulse,
-                     .gravity = un_scale(def->gravity, kick),
-                     .density = def->fluid.density,
-                     .sum = un_uniform_ranks_sum,
-                     .arg = s};
-    return was ? un_particles_keep_all(s->core.ctx, &s->particles, &d) : UN_OK;
-}
-
 /* Of the faster component of those along y and z. */
 typedef struct speed_args {
     const double *u;
@@ -418,6 +405,7 @@ un_status un_uniform_ranks_reach(un_uniform *s, double dt)
     for (int n = 1; n < g->dim; n++)
         speed = fmax(speed, un_runs_max(s->core.ctx, un_grid_own_cells(g, 0), fastest,
                                         &(speed_args){s->u[n]}));
+    speed = un_ranks_max(s->core.ctx, speed);
     double far = fmin(ceil(speed * dt / g->h), most);
     for (int n = 0; n < g->dim; n++) {
         now[n] = (un_layered){s->u[n], sizeof *s->u[n]};

@@ -130,7 +130,7 @@ un_status un_uniform_load(void *state, const un_state *in)
     UN_TRY(un_uniform_sort(s)); /* they are sorted; this finds the bins */
     UN_TRY(un_uniform_level_set(s));
     un_step_init(&s->core.last);
-    UN_TRY(un_uniform_measure(s, &s->core.last));
+    UN_TRY(un_uniform_measure(s, &s->core.last, &(double){0}));
     UN_TRY(un_state_number(in, "max_speed", &s->max_speed));
     bool kept = un_state_find(in, "ranks.first") && !un_state_find(in, "found.hash");
     if (kept) return UN_OK; /* by this run */

@@ -50,20 +50,12 @@ un_status un_uniform_correct(un_uniform *s)
 }
 
 /* Marks particles that fly; the volume of all, and of those in the liquid. */
-static un_status mark(un_uniform *s, const uint8_t *thick, double *total, double *inside)
+static void mark(un_uniform *s, const uint8_t *thick, double *total, double *inside)
 {
     un_cling cling = un_uniform_cling(s);
     bool clings = s->thick.any || cling.tension > 0;
-    if (s->ranks.bars) {
-        UN_TRY(un_uniform_ranks_weigh(s, thick, clings ? &cling : NULL, total, inside));
-        un_band_mark(s->core.ctx, &s->particles, &s->band, &s->core.grid);
-        return UN_OK;
-    }
-    s->ballistic = un_transfer_mark_ballistic(s->core.ctx, &s->particles, s->phi, &s->core.grid,
-                                              thick, clings ? &cling : NULL, inside);
+    un_uniform_weigh(s, thick, clings ? &cling : NULL, total, inside);
     un_band_mark(s->core.ctx, &s->particles, &s->band, &s->core.grid);
-    *total = un_particles_volume(s->core.ctx, &s->particles);
-    return UN_OK;
 }
 
 un_status un_uniform_level_set(un_uniform *s)
@@ -78,7 +70,7 @@ un_status un_uniform_level_set(un_uniform *s)
     UN_TRY(un_surface_thick_grid(s->core.ctx, &s->core.arena, &thick, s->phi, &s->core.grid,
                                  s->core.walls));
     double inside, total;
-    UN_TRY(mark(s, thick, &total, &inside));
+    mark(s, thick, &total, &inside);
     /* The ledger's expectation is what the particles carry. Thick liquid takes the volume where
      * phi < 0; outside it every particle takes its own. */
     double liquid = un_colour_volume(s->core.ctx, s->phi, &s->core.grid, s->core.walls, thick);
@@ -218,6 +210,18 @@ un_status un_uniform_move_free(un_uniform *s, double dt)
     return s->core.walls->parted ? UN_OK : un_walls_update(s->core.walls);
 }
 
+/* They take no more and no less from the grid than its impulse. */
+static un_status settle(un_uniform *s, const un_vec3 *was, double kick)
+{
+    un_settling d = {.was = was,
+                     .mesh = &s->impulse,
+                     .gravity = un_scale(s->core.def->gravity, kick),
+                     .density = s->core.def->fluid.density,
+                     .sum = un_uniform_sum_own,
+                     .arg = s};
+    return was ? un_particles_keep_all(s->core.ctx, &s->particles, &d) : UN_OK;
+}
+
 un_status un_uniform_to_particles(un_uniform *s, double dt)
 {
     un_flip flip = un_core_flip(&s->core, s->core.grid.h, un_core_kick(&s->core, dt));
@@ -225,10 +229,7 @@ un_status un_uniform_to_particles(un_uniform *s, double dt)
     flip.pic_thick = strcmp(s->core.def->solver.coupling, "pic") == 0;
     UN_TRY(un_core_note(&s->core, &s->particles, &was));
     un_transfer_to_particles(s->core.ctx, &s->particles, s->u, s->u_old, &s->core.grid, &flip);
-    if (s->ranks.bars)
-        UN_TRY(un_uniform_ranks_settle(s, was, flip.dt));
-    else
-        un_core_settle(&s->core, &s->particles, was, &s->impulse, flip.dt);
+    UN_TRY(settle(s, was, flip.dt));
     un_arena_reset(&s->core.arena);
     un_cling cling = un_uniform_cling(s);
     un_advect_hold_drops(s->core.ctx, &s->particles, s->phi, s->core.walls, &cling, dt);

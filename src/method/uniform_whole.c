@@ -69,9 +69,10 @@ static un_status list_shown(un_uniform *s);
 static un_status probe_one(un_uniform *s, const un_probe *p, double *value)
 {
     const un_core *c = &s->core;
-    if (p->kind == UN_PROBE_FLUX)
-        return un_particles_flux_summed(&s->particles, un_uniform_ranks_sum_sorted, s, p->at, p->to,
-                                        p->axis, c->grid.h, value);
+    if (p->kind == UN_PROBE_FLUX) {
+        *value = un_uniform_flux(s, p);
+        return UN_OK;
+    }
     UN_TRY(list_shown(s));
     return un_particles_wet_listed(c->ctx, &s->particles, &s->ranks.shown, c->walls,
                                    c->def->gravity, p->axis, p->sign, value);

@@ -389,6 +389,11 @@ static inline int64_t un_bins_offsets(int64_t *counts, int64_t count, int64_t fi
     }
     return first;
 }
+/* Sums over the particles that ranks compute, by bars (un_bars_sum): of a bar block by block along
+ * x, of a block in the order of particles. first: by block, where its particles lie; NULL: where
+ * sorting has put them. */
+void un_bins_sums(const un_bins *bins, const int32_t *first, int32_t width,
+                  un_parallel_values *values, void *arg, double *sums);
 /* Calls body for every block that holds particles, with its range of particles, such that no two
  * blocks within a cell of each other run at the same time, and each place is added to in an order
  * that does not depend on the threads: a body may add to cells and faces up to one cell outside its

@@ -162,13 +162,14 @@ un_status un_bars_create(un_context *ctx, int32_t rows_y, int32_t rows_z, int32_
     b->next = un_alloc_zero(ctx, ranks + 1, sizeof *b->next);
     b->owner = un_alloc_zero(ctx, (size_t)b->curve.count, sizeof *b->owner);
     b->stamp = un_alloc_zero(ctx, (size_t)b->curve.count, sizeof *b->stamp);
+    b->sums = un_alloc(ctx, (size_t)b->curve.count * UN_BARS_WIDTH, sizeof *b->sums);
     b->far = un_alloc_zero(ctx, (size_t)rows_y * (size_t)rows_z, 1);
     b->out_bytes = un_alloc_zero(ctx, ranks, sizeof *b->out_bytes);
     b->in_bytes = un_alloc_zero(ctx, ranks, sizeof *b->in_bytes);
     b->out_mail = un_alloc(ctx, ranks, sizeof *b->out_mail);
     b->in_mail = un_alloc(ctx, ranks, sizeof *b->in_mail);
-    bool able = status == UN_OK && b->first && b->next && b->owner && b->stamp && b->far &&
-                b->out_bytes && b->in_bytes && b->out_mail && b->in_mail;
+    bool able = status == UN_OK && b->first && b->next && b->owner && b->stamp && b->sums &&
+                b->far && b->out_bytes && b->in_bytes && b->out_mail && b->in_mail;
     if (!able || find_cut(b, work, b->next, &gain) != UN_OK) {
         un_bars_destroy(b);
         return UN_ERROR_MEMORY;
@@ -184,8 +185,9 @@ void un_bars_destroy(un_bars *b)
     if (!b) return;
     un_bars_forget_ways(b);
     un_curve_free(b->ctx, &b->curve);
-    void *blocks[] = {b->first,    b->next,     b->owner,   b->stamp, b->far, b->out_bytes,
-                      b->in_bytes, b->out_mail, b->in_mail, b->out,   b->in,  b->packed};
+    void *blocks[] = {b->first, b->next,      b->owner,    b->stamp,    b->sums,
+                      b->far,   b->out_bytes, b->in_bytes, b->out_mail, b->in_mail,
+                      b->out,   b->in,        b->packed};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(b->ctx, blocks[i]);
     un_free(b->ctx, b);
 }

@@ -54,7 +54,7 @@ double un_link_seconds(void); /* of processor time inside MPI so far; not collec
 
 /* `bytes` of each rank, in the order of ranks, to all. */
 void un_link_gather(void *all, const void *mine, size_t bytes);
-double un_link_max(double value);
+void un_link_max(double *values, int32_t count); /* the largest of all ranks' values, to all */
 int64_t un_link_total(int64_t value);
 void un_link_add(double *values, size_t count); /* the sums of all ranks' values, to all */
 void un_link_broadcast(void *values, size_t bytes, int32_t from);

@@ -71,11 +71,9 @@ void un_link_gather(void *all, const void *mine, size_t bytes)
     TIMED(MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD));
 }
 
-double un_link_max(double value)
+void un_link_max(double *values, int32_t count)
 {
-    double max;
-    TIMED(MPI_Allreduce(&value, &max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
-    return max;
+    TIMED(MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
 }
 
 int64_t un_link_total(int64_t value)

@@ -72,6 +72,7 @@ un_status un_ranks_listed_sums(un_context *ctx, const un_numbers *numbers, int32
                                un_parallel_values *values, void *arg, double *sums);
 /* Of a number of each rank. */
 double un_ranks_max(un_context *ctx, double value);
+void un_ranks_most(un_context *ctx, double *values, int32_t count); /* of each of some numbers */
 int64_t un_ranks_total(un_context *ctx, int64_t value);
 /* This rank's range where it holds `count` elements. */
 un_range un_ranks_range(un_context *ctx, int64_t count);
@@ -245,6 +246,7 @@ typedef struct un_bars {
         high[2]; /* own rows lie in this box along y and z; low = high: there are none */
     un_bars_way *way[UN_BARS_WAYS]; /* by width of a halo: what goes to whom */
     uint8_t *stamp;
+    double *sums; /* by bar: room for UN_BARS_WIDTH each */
     size_t *out_bytes, *in_bytes;
     un_mail *out_mail, *in_mail; /* room for one to or from each rank */
     char *out, *in, *packed;
@@ -300,15 +302,21 @@ int64_t un_runs_count(un_runs runs); /* of elements */
 /* As un_parallel_for. */
 void un_parallel_runs(un_context *ctx, un_runs runs, int64_t grain, un_parallel_body *body,
                       void *arg);
-/* The largest value that is not negative, of all ranks. */
+/* The largest value that is not negative, of this rank's elements. */
 double un_runs_max(un_context *ctx, un_runs runs, un_parallel_value *value, void *arg);
 /* Elements of arrays of full length; to and from one that has them alone, in their order. */
 void un_runs_copy(void *to, const void *from, size_t size, un_runs runs);
 void un_runs_pack(void *to, const void *from, size_t size, un_runs runs);
 void un_runs_unpack(void *to, const void *from, size_t size, un_runs runs);
-/* Sums over all rows, or over `each` elements of each, by bars: the bits are the same for any
- * number of ranks and threads. values adds its elements to the sums one by one, in order. bars
+/* Sums by bars, then over the bars in the order of their numbers: the bits are the same for any
+ * number of ranks and threads. values adds to the sums what a bar holds, always in one order. bars
  * NULL: one process has all. */
+#define UN_BARS_WIDTH 16
+typedef void un_bar_values(void *arg, int32_t bar, double *sums);
+void un_bars_sum(un_context *ctx, const un_bars *bars, int32_t bar_count, int32_t width,
+                 un_bar_values *values, void *arg, double *sums);
+/* The same over all rows, or over `each` elements of each, which values adds one by one, in order.
+ */
 void un_bars_sums(un_context *ctx, const un_bars *bars, const int32_t rows[2], int64_t each,
                   int32_t width, un_parallel_values *values, void *arg, double *sums);
 

@@ -98,7 +98,7 @@ double un_runs_max(un_context *ctx, un_runs runs, un_parallel_value *value, void
     un_parallel_for(ctx, size, grain, find_largest, &a);
     for (int n = 1; n < UN_BLOCKS_MAX; n++)
         if (!(largest[n] <= largest[0])) largest[0] = largest[n];
-    return un_ranks_max(ctx, largest[0]);
+    return largest[0];
 }
 
 void un_runs_copy(void *to, const void *from, size_t size, un_runs runs)
@@ -130,17 +130,14 @@ void un_runs_unpack(void *to, const void *from, size_t size, un_runs runs)
 
 /* ---- sums ---- */
 
-/* By bar, each from its first row to its last, then over the bars in the order of their numbers: so
- * many of them at once. */
+/* By bar, then over the bars in the order of their numbers. One process adds up so many at once;
+ * several have room for all, so that one call is enough. */
 #define SUMMED 512
-#define WIDTH_MAX 16
 
 typedef struct sum_args {
     const un_bars *bars;
-    const int32_t *rows;
-    int64_t each;
     int32_t width, first;
-    un_parallel_values *values;
+    un_bar_values *values;
     void *arg;
     double *sums;
 } sum_args;
@@ -148,32 +145,53 @@ typedef struct sum_args {
 static void sum_bars(void *arg, int64_t begin, int64_t end)
 {
     const sum_args *a = arg;
-    int32_t across = (a->rows[0] + UN_BAR - 1) / UN_BAR;
     for (int64_t n = begin; n < end; n++) {
-        int64_t bar = a->first + n, j = bar % across * UN_BAR, k = bar / across * UN_BAR;
-        int64_t above = un_min64(j + UN_BAR, a->rows[0]), front = un_min64(k + UN_BAR, a->rows[1]);
-        if (a->bars && a->bars->owner[bar] != un_rank(a->bars->ctx)) continue;
-        for (; k < front; k++)
-            a->values(a->arg, (j + k * a->rows[0]) * a->each, (above + k * a->rows[0]) * a->each,
-                      a->sums + n * a->width);
+        int32_t bar = a->first + (int32_t)n;
+        if (!a->bars || un_bars_owns(a->bars, bar)) a->values(a->arg, bar, a->sums + n * a->width);
     }
+}
+
+void un_bars_sum(un_context *ctx, const un_bars *bars, int32_t count, int32_t width,
+                 un_bar_values *values, void *arg, double *sums)
+{
+    double some[SUMMED * UN_BARS_WIDTH];
+    int32_t most = bars ? count : SUMMED;
+    sum_args a = {bars, width, 0, values, arg, bars ? bars->sums : some};
+    UN_ASSERT(width <= UN_BARS_WIDTH && (!bars || count == bars->curve.count));
+    for (int32_t w = 0; w < width; w++) sums[w] = 0;
+    for (; a.first < count; a.first += most) {
+        int64_t here = un_min64(count - a.first, most);
+        memset(a.sums, 0, (size_t)(here * width) * sizeof *sums);
+        un_parallel_for(ctx, here, 1, sum_bars, &a);
+        /* all but one of the numbers that are added are 0: exact in any order */
+        if (bars) un_ranks_add(ctx, a.sums, here * width);
+        for (int64_t n = 0; n < here; n++)
+            for (int32_t w = 0; w < width; w++) sums[w] += a.sums[n * width + w];
+    }
+}
+
+typedef struct row_args {
+    const int32_t *rows;
+    int64_t each;
+    un_parallel_values *values;
+    void *arg;
+} row_args;
+
+/* From the first row of a bar to its last. */
+static void add_rows(void *arg, int32_t bar, double *sums)
+{
+    const row_args *a = arg;
+    int32_t across = (a->rows[0] + UN_BAR - 1) / UN_BAR;
+    int64_t j = bar % across * UN_BAR, k = bar / across * UN_BAR;
+    int64_t above = un_min64(j + UN_BAR, a->rows[0]), front = un_min64(k + UN_BAR, a->rows[1]);
+    for (; k < front; k++)
+        a->values(a->arg, (j + k * a->rows[0]) * a->each, (above + k * a->rows[0]) * a->each, sums);
 }
 
 void un_bars_sums(un_context *ctx, const un_bars *bars, const int32_t rows[2], int64_t each,
                   int32_t width, un_parallel_values *values, void *arg, double *sums)
 {
-    double some[SUMMED * WIDTH_MAX];
-    int64_t count = (int64_t)((rows[0] + UN_BAR - 1) / UN_BAR) * ((rows[1] + UN_BAR - 1) / UN_BAR);
-    sum_args a = {bars, rows, each, width, 0, values, arg, some};
-    UN_ASSERT(width <= WIDTH_MAX);
-    for (int32_t w = 0; w < width; w++) sums[w] = 0;
-    for (; a.first < count; a.first += SUMMED) {
-        int64_t here = un_min64(count - a.first, SUMMED);
-        memset(some, 0, (size_t)(here * width) * sizeof *some);
-        un_parallel_for(ctx, here, 1, sum_bars, &a);
-        /* all but one of the numbers that are added are 0: exact in any order */
-        if (bars) un_ranks_add(ctx, some, here * width);
-        for (int64_t n = 0; n < here; n++)
-            for (int32_t w = 0; w < width; w++) sums[w] += some[n * width + w];
-    }
+    row_args a = {rows, each, values, arg};
+    int32_t count = (rows[0] + UN_BAR - 1) / UN_BAR * ((rows[1] + UN_BAR - 1) / UN_BAR);
+    un_bars_sum(ctx, bars, count, width, add_rows, &a, sums);
 }

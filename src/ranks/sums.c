@@ -193,8 +193,14 @@ un_status un_ranks_listed_sums(un_context *ctx, const un_numbers *numbers, int32
 
 double un_ranks_max(un_context *ctx, double value)
 {
+    un_ranks_most(ctx, &value, 1);
+    return value;
+}
+
+void un_ranks_most(un_context *ctx, double *values, int32_t count)
+{
     un_link_count(ctx);
-    return un_rank_count(ctx) > 1 ? un_link_max(value) : value;
+    if (un_rank_count(ctx) > 1) un_link_max(values, count);
 }
 
 int64_t un_ranks_total(un_context *ctx, int64_t value)

@@ -178,29 +178,12 @@ int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, con
     return (int64_t)sums[0];
 }
 
-typedef struct note_args {
-    grid_args grid;
-    uint8_t *what;
-} note_args;
-
-static void note_grid(void *arg, int64_t begin, int64_t end)
+void un_transfer_mark_some(un_particles *particles, const float *phi, const un_grid *grid,
+                           const uint8_t *thick, const un_cling *cling, int64_t begin, int64_t end,
+                           double sums[2])
 {
-    const note_args *a = arg;
-    for (int64_t q = begin; q < end; q++) {
-        double sums[2] = {0};
-        UN_BY_DIM(a->grid.grid->dim, mark_in_grid(&a->grid, q, q + 1, sums, dim));
-        a->what[q] = sums[0] > 0   ? UN_MARKED_BALLISTIC
-                     : sums[1] > 0 ? UN_MARKED_INSIDE
-                                   : UN_MARKED_NEITHER;
-    }
-}
-
-void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *particles,
-                                const float *phi, const un_grid *grid, const uint8_t *thick,
-                                const un_cling *cling)
-{
-    note_args a = {{particles, phi, grid, thick, cling}, what};
-    un_parallel_for(ctx, particles->count, 4096, note_grid, &a);
+    grid_args a = {particles, phi, grid, thick, cling};
+    mark_grid(&a, begin, end, sums);
 }
 
 /* ---- emitted volume ---- */

@@ -318,11 +318,10 @@ double un_cling_reach(const un_cling *cling, double radius);
 int64_t un_transfer_mark_ballistic(un_context *ctx, un_particles *particles, const float *phi,
                                    const un_grid *grid, const uint8_t *thick, const un_cling *cling,
                                    double *volume_inside);
-/* The same, but instead of sums it tells what each particle adds to them. */
-enum { UN_MARKED_NEITHER, UN_MARKED_BALLISTIC, UN_MARKED_INSIDE };
-void un_transfer_note_ballistic(un_context *ctx, uint8_t *what, un_particles *particles,
-                                const float *phi, const un_grid *grid, const uint8_t *thick,
-                                const un_cling *cling);
+/* The same of particles [begin, end): adds their number and volume to the sums. */
+void un_transfer_mark_some(un_particles *particles, const float *phi, const un_grid *grid,
+                           const uint8_t *thick, const un_cling *cling, int64_t begin, int64_t end,
+                           double sums[2]);
 /* On tets: also sets depth, normal and distance to walls of each particle, from the level set phi
  * and the distance to walls at nodes. Counts ballistic particles; returns the volume of particles
  * where phi < 0 in `thick` tets (NULL: in all). Over ranks, sets those of this rank's own
