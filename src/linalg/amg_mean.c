@@ -176,14 +176,18 @@ static un_status send_far(un_amg *amg, un_amg_level *level, un_amg_means *p)
     un_context *ctx = amg->ctx;
     un_amg_records records = {0};
     un_ids rows = {0};
+    un_wishes wishes = {0}; /* whoever gets an entry wants the row's values */
     un_status status = UN_OK;
-    for (int64_t t = 0; t < un_amg_blocks(level); t++)
-        for (int32_t k = p->far_first[t]; status == UN_OK && k < p->far_first[t + 1]; k++)
-            status = un_amg_record_add(
+    for (int64_t t = 0; t < un_amg_blocks(level); t++) {
+        int32_t rank = un_spread_owner(level->cut, un_rank_count(ctx), t * level->grain);
+        for (int32_t k = p->far_first[t]; k < p->far_first[t + 1]; k++) {
+            UN_TRY_DONE(un_amg_record_add(
                 amg, &records,
-                (un_amg_record){(int32_t)t, p->far_row[k], p->far_col[k], p->far_val[k], 0});
-    if (status == UN_OK) status = un_amg_records_send(amg, level, &records);
-    UN_TRY_DONE(status);
+                (un_amg_record){(int32_t)t, p->far_row[k], p->far_col[k], p->far_val[k], 0}));
+            if (rank != un_rank(ctx)) UN_TRY_DONE(un_wishes_add(ctx, &wishes, rank, p->far_row[k]));
+        }
+    }
+    UN_TRY_DONE(un_amg_records_send(amg, level, &records));
     int64_t count = records.sorted_count;
     UN_TRY_DONE(un_array_need(ctx, (void **)&p->far_row, &p->capacity[5], (size_t)count,
                               sizeof *p->far_row));
@@ -201,9 +205,10 @@ static un_status send_far(un_amg *amg, un_amg_level *level, un_amg_means *p)
             UN_TRY_DONE(un_ids_add(ctx, &rows, r->row));
     }
     un_ids_sort(&rows);
-    status = un_halo_create(ctx, level->cut, rows.id, rows.count, &level->far);
+    status = un_wishes_plan(ctx, &wishes, NULL, level->cut, &rows, &level->far);
 done:
     un_amg_records_free(amg, &records);
+    un_wishes_free(ctx, &wishes);
     un_free(ctx, rows.id);
     return status;
 }

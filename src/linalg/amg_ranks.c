@@ -100,43 +100,105 @@ static void leave_out(un_ids *ids, const un_ids *known)
     ids->count = kept;
 }
 
+static int32_t rank_of(const un_amg *amg, const un_amg_level *level, int32_t i)
+{
+    return un_spread_owner(level->cut, un_rank_count(amg->ctx), i);
+}
+
+/* Ranks whose rows own rows couple to want these. */
+static un_status list_near(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
+                           un_wishes *near)
+{
+    for (int32_t i = (int32_t)level->own.begin; i < level->own.end; i++)
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++)
+            if (!is_own(level, g->col[k]))
+                UN_TRY(un_wishes_add(amg->ctx, near, rank_of(amg, level, g->col[k]), i));
+    return UN_OK;
+}
+
+static un_status list_beside(un_amg *amg, un_amg_level *level, const un_amg_graph *g)
+{
+    for (int64_t i = level->own.begin; i < level->own.end; i++)
+        UN_TRY(list_columns(amg, level, g, (int32_t)i, &level->beside));
+    un_ids_sort(&level->beside);
+    return UN_OK;
+}
+
+/* Those of the finest level are there already. */
+static un_status take_beside(un_amg *amg, un_amg_level *level)
+{
+    for (int64_t k = 0; k < amg->spread->beside.count; k++)
+        UN_TRY(un_ids_add(amg->ctx, &level->beside, amg->spread->beside.id[k]));
+    level->near = amg->spread->near;
+    return UN_OK;
+}
+
 un_status un_amg_know_beside(un_amg *amg, int32_t l, const un_amg_graph *g)
 {
-    un_context *ctx = amg->ctx;
     un_amg_level *level = &amg->level[l];
-    if (l == 0) {
-        for (int64_t k = 0; k < amg->spread->beside.count; k++)
-            UN_TRY(un_ids_add(ctx, &level->beside, amg->spread->beside.id[k]));
-        level->near = amg->spread->near;
-    } else {
-        for (int64_t i = level->own.begin; i < level->own.end; i++)
-            UN_TRY(list_columns(amg, level, g, (int32_t)i, &level->beside));
-        un_ids_sort(&level->beside);
-        UN_TRY(
-            un_halo_create(ctx, level->cut, level->beside.id, level->beside.count, &level->near));
+    if (l == 0) return take_beside(amg, level);
+    UN_TRY(list_beside(amg, level, g));
+    return un_halo_create(amg->ctx, level->cut, level->beside.id, level->beside.count,
+                          &level->near);
+}
+
+/* Columns of row i that are this rank's, which a rank wants that has the row or a row next to it.
+ */
+static un_status add_columns(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
+                             int32_t i, int32_t rank, un_wishes *second)
+{
+    for (int32_t k = g->row[i]; k < g->row[i + 1]; k++)
+        if (is_own(level, g->col[k])) UN_TRY(un_wishes_add(amg->ctx, second, rank, g->col[k]));
+    return UN_OK;
+}
+
+/* What other ranks want as their second ring: own columns of the rows of their first, which are own
+ * rows, `near`, or rows of a third rank that own rows couple to. */
+static un_status list_second(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
+                             const un_wishes *near, un_wishes *second)
+{
+    for (int64_t n = 0; n < near->row.count; n++)
+        UN_TRY(add_columns(amg, level, g, near->row.id[n], near->rank.id[n], second));
+    for (int64_t n = 0; n < level->beside.count; n++) {
+        int32_t i = level->beside.id[n], rank = rank_of(amg, level, i);
+        for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
+            if (is_own(level, g->col[k])) continue;
+            int32_t other = rank_of(amg, level, g->col[k]);
+            if (other != rank) UN_TRY(add_columns(amg, level, g, i, other, second));
+        }
     }
     return UN_OK;
 }
 
+/* Couplings on levels of means are mutual, as those of the finest are: nobody needs to ask. */
 un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
 {
     un_context *ctx = amg->ctx;
     un_amg_level *level = &amg->level[l];
-    un_ids second = {0};
+    un_ids ids = {0};
+    un_wishes near = {0}, second = {0};
     un_halo *halo = NULL;
-    un_status status = UN_OK;
-    UN_TRY(un_amg_know_beside(amg, l, g));
     un_layered where[2] = {{amg->place[l % 2], sizeof *amg->place[0]},
                            {amg->scale_of[l % 2], sizeof *amg->scale_of[0]}};
-    UN_TRY(share_graph(amg, level, level->near, g, &level->beside, where, 2));
-    for (int64_t k = 0; status == UN_OK && k < level->beside.count; k++)
-        status = list_columns(amg, level, g, level->beside.id[k], &second);
-    un_ids_sort(&second);
-    leave_out(&second, &level->beside);
-    if (status == UN_OK) status = un_halo_create(ctx, level->cut, second.id, second.count, &halo);
-    if (status == UN_OK) status = share_graph(amg, level, halo, g, &second, NULL, 0);
+    un_status status = list_near(amg, level, g, &near);
+    if (status == UN_OK) status = l == 0 ? take_beside(amg, level) : list_beside(amg, level, g);
+    if (status == UN_OK && l > 0)
+        status = un_wishes_plan(ctx, &near, NULL, level->cut, &level->beside, &level->near);
+    if (status == UN_OK && l == 0) status = un_wishes_sort(ctx, &near, NULL);
+    UN_TRY_DONE(status);
+    UN_TRY_DONE(share_graph(amg, level, level->near, g, &level->beside, where, 2));
+    for (int64_t k = 0; k < level->beside.count; k++)
+        UN_TRY_DONE(list_columns(amg, level, g, level->beside.id[k], &ids));
+    un_ids_sort(&ids);
+    leave_out(&ids, &level->beside);
+    UN_TRY_DONE(list_second(amg, level, g, &near, &second));
+    UN_TRY_DONE(un_wishes_plan(ctx, &second, &near, level->cut, &ids, &halo));
+    status = share_graph(amg, level, halo, g, &ids, NULL, 0);
+done:
     un_halo_destroy(halo);
-    un_free(ctx, second.id);
+    un_wishes_free(ctx, &near);
+    un_wishes_free(ctx, &second);
+    un_free(ctx, ids.id);
     return status;
 }
 
@@ -420,23 +482,13 @@ static un_status gather_next(un_amg *amg, un_amg_level *level, un_amg_full *full
 static un_status move_next(un_amg *amg, un_amg_level *level, un_amg_full *full, int slot,
                            const int64_t *first)
 {
-    un_context *ctx = amg->ctx;
-    const un_amg_level *next = level + 1;
-    int32_t me = un_rank(ctx);
-    un_ids ids = {0};
-    un_status status = UN_OK;
-    for (int64_t c = next->own.begin; c < next->own.end; c++)
-        if (c < first[me] || c >= first[me + 1]) UN_TRY_DONE(un_ids_add(ctx, &ids, (int32_t)c));
-    UN_TRY_DONE(un_halo_create(ctx, first, ids.id, ids.count, &level->down));
     un_layered entries[2] = {{full->col, sizeof *full->col}, {full->val, sizeof *full->val}};
     un_layered with[3] = {{full->excess, sizeof *full->excess},
                           {amg->place[slot], sizeof *amg->place[slot]},
                           {amg->scale_of[slot], sizeof *amg->scale_of[slot]}};
-    status = un_halo_share_rows(level->down, full->row, entries, 2, with,
-                                amg->scheme == UN_AMG_PLAIN ? 1 : 3);
-done:
-    un_free(ctx, ids.id);
-    return status;
+    UN_TRY(un_halo_create_cut(amg->ctx, first, level[1].cut, &level->down));
+    return un_halo_share_rows(level->down, full->row, entries, 2, with,
+                              amg->scheme == UN_AMG_PLAIN ? 1 : 3);
 }
 
 un_status un_amg_divide_next(un_amg *amg, int32_t l, un_amg_full *full, int slot,

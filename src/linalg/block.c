@@ -354,7 +354,7 @@ static un_status solve_over_ranks(un_block_solver *s, const un_block_system *sys
     }
     s->spread = over;
     UN_TRY(solve(s, system, x, tolerance, iteration_limit, report));
-    return un_spread_answer(over, system->a->row, system->a->col, x, sizeof *x);
+    return un_spread_answer(over, system->a->row, system->a->col, x, sizeof *x, NULL);
 }
 
 un_status un_block_solver_solve(un_block_solver *s, const un_block_system *system, un_vec3 *x,

@@ -102,6 +102,12 @@ static void join_rows(void *arg, int64_t begin, int64_t end, double *total)
     *total = all;
 }
 
+static void join_own(void *arg, int64_t begin, int64_t end, double *total)
+{
+    const search *p = arg;
+    join_rows(arg, p->first + begin, p->first + end, total);
+}
+
 static void anchor_rows(void *arg, int64_t begin, int64_t end)
 {
     search *p = arg;
@@ -167,54 +173,83 @@ static void number_roots(un_components *parts, int32_t n)
     }
 }
 
-/* The same where ranks share the rows: a part is made of local parts, which have been joined. */
+/* The same where ranks share the rows: a part is made of local parts, which have been joined. What
+ * is known of those that are not, goes with the sums of those that are. */
+static un_status join_roots(un_components *parts, const un_csr *a, un_joint *joint)
+{
+    un_part own = un_spread_part(parts->spread, a->n);
+    UN_TRY(un_joint_build(parts->ctx, a, own, parts->code, parts->spread->near, 1, 3, joint));
+    for (int64_t i = own.begin; i < own.end; i++) {
+        if (parts->code[i] != i) continue;
+        int64_t k = un_joint_find(joint, (int32_t)i);
+        bool anchored = parts->flags[i] & PART_ANCHORED, empty = parts->flags[i] & ROW_EMPTY;
+        if (k >= 0)
+            joint->sums[k] = anchored;
+        else {
+            joint->more[0] += 1;
+            joint->more[1] += !anchored;
+            joint->more[2] += !anchored && !empty;
+        }
+    }
+    un_joint_sum(parts->ctx, joint);
+    return UN_OK;
+}
+
+/* Roots of singular parts, ascending: known to all. */
+static un_status list_singular(un_components *parts, const un_csr *a, const un_joint *joint,
+                               un_ids *all)
+{
+    un_context *ctx = parts->ctx;
+    un_part own = un_spread_part(parts->spread, a->n);
+    un_ids here = {0};
+    un_status status = UN_OK;
+    if (joint->more[2] > 0) {
+        for (int64_t i = own.begin; status == UN_OK && i < own.end; i++)
+            if (parts->code[i] == i && !(parts->flags[i] & (PART_ANCHORED | ROW_EMPTY)) &&
+                un_joint_find(joint, (int32_t)i) < 0)
+                status = un_ids_add(ctx, &here, (int32_t)i);
+        if (status == UN_OK)
+            status = un_ranks_list(ctx, here.id, here.count, sizeof *here.id, (void **)&all->id,
+                                   &all->count);
+        un_free(ctx, here.id);
+        all->room = (size_t)un_max64(all->count, 1); /* of one there always is */
+    }
+    for (int64_t k = 0; status == UN_OK && k < joint->count; k++)
+        if (joint->root[k] == k && !(joint->sums[k] > 0))
+            status = un_ids_add(ctx, all, joint->id[k]);
+    un_ids_sort(all);
+    return status;
+}
+
 static un_status number_roots_of_ranks(un_components *parts, const un_csr *a)
 {
     un_context *ctx = parts->ctx;
+    un_part own = un_spread_part(parts->spread, a->n);
     un_joint joint = {0};
-    un_ids own = {0};
-    int64_t begin = parts->spread->rows.begin, end = parts->spread->rows.end, singular = 0;
-    int64_t count = 0, all_count = 0;
-    int32_t *all = NULL;
-    un_status status =
-        un_joint_build(ctx, a, (un_part){begin, end}, parts->code, parts->spread->near, 1, &joint);
-    for (int64_t k = 0; status == UN_OK && k < joint.count; k++) {
-        int32_t i = joint.id[k];
-        if (i >= begin && i < end && parts->flags[i] & PART_ANCHORED) joint.sums[k] = 1;
+    un_ids singular = {0};
+    un_status status = join_roots(parts, a, &joint);
+    if (status == UN_OK) status = list_singular(parts, a, &joint, &singular);
+    UN_TRY_DONE(status);
+    parts->count = (int32_t)joint.more[0];
+    parts->singular_count = (int32_t)joint.more[1];
+    parts->mean_count = (int32_t)singular.count;
+    for (int64_t k = 0; k < joint.count; k++) {
+        parts->count += joint.root[k] == k;
+        parts->singular_count += joint.root[k] == k && !(joint.sums[k] > 0);
     }
-    if (status == UN_OK) un_joint_sum(ctx, &joint);
-    for (int64_t i = begin; status == UN_OK && i < end; i++) {
+    for (int64_t i = own.begin; i < own.end; i++) {
         if (parts->code[i] != i) continue;
         int64_t k = un_joint_find(&joint, (int32_t)i);
-        bool anchored = k >= 0 ? joint.sums[joint.root[k]] > 0 : parts->flags[i] & PART_ANCHORED;
-        bool empty = parts->flags[i] & ROW_EMPTY, root = k < 0 || joint.root[k] == k;
-        count += root;
-        singular += root && !anchored;
-        parts->flags[i] = anchored ? PART_ANCHORED : empty ? ROW_EMPTY : 0;
-        if (root && !anchored && !empty) status = un_ids_add(ctx, &own, (int32_t)i);
+        int32_t root = k < 0 ? (int32_t)i : joint.id[joint.root[k]];
+        bool anchored = k < 0 ? parts->flags[i] & PART_ANCHORED : joint.sums[joint.root[k]] > 0;
+        bool empty = k < 0 && parts->flags[i] & ROW_EMPTY;
+        parts->code[i] = anchored ? UN_ANCHORED
+                         : empty  ? UN_EMPTY
+                                  : UN_SINGULAR - (int32_t)un_ids_find(&singular, root);
     }
-    if (status == UN_OK)
-        status = un_ranks_list(ctx, own.id, own.count, sizeof *own.id, (void **)&all, &all_count);
-    if (status == UN_OK) {
-        un_ids known = {all, all_count, 0};
-        double counts[2] = {count, singular}; /* whole, so exact */
-        un_ranks_add(ctx, counts, 2);
-        parts->count = (int32_t)counts[0];
-        parts->singular_count = (int32_t)counts[1];
-        parts->mean_count = (int32_t)all_count;
-        for (int64_t i = begin; i < end; i++) {
-            if (parts->code[i] != i) continue;
-            int64_t k = un_joint_find(&joint, (int32_t)i);
-            int32_t root = k < 0 ? (int32_t)i : joint.id[joint.root[k]];
-            parts->code[i] = parts->flags[i] & PART_ANCHORED ? UN_ANCHORED
-                             : parts->flags[i] & ROW_EMPTY
-                                 ? UN_EMPTY
-                                 : UN_SINGULAR - (int32_t)un_ids_find(&known, root);
-        }
-    }
+done:
     un_joint_free(ctx, &joint);
-    un_free(ctx, own.id);
-    un_free(ctx, all);
+    un_free(ctx, singular.id);
     return status;
 }
 
@@ -232,10 +267,12 @@ un_status un_components_find(un_components *parts, const un_csr *a, bool *finite
     int64_t grain = un_block_grain(a->n);
     parts->n = a->n;
     un_parallel_part(ctx, own, grain, start_rows, &p);
-    un_spread_sums(ctx, parts->spread, a->n, 1, join_rows, &p, &all);
-    *finite = isfinite(all);
+    un_parallel_sums(ctx, own.end - own.begin, 1, join_own, &p, &all);
     parts->largest = atomic_load_explicit(&p.largest, memory_order_relaxed);
-    if (parts->spread) parts->largest = un_ranks_max(ctx, parts->largest);
+    double most[2] = {parts->largest, !isfinite(all)};
+    if (parts->spread) un_ranks_most(ctx, most, 2);
+    parts->largest = most[0];
+    *finite = most[1] == 0;
     un_parallel_part(ctx, own, grain, anchor_rows, &p);
     if (parts->spread)
         UN_TRY(number_roots_of_ranks(parts, a));

@@ -12,43 +12,51 @@
 un_status un_ids_add(un_context *ctx, un_ids *ids, int32_t id)
 {
     if (ids->count > 0 && ids->id[ids->count - 1] == id) return UN_OK;
-    UN_TRY(un_array_reserve(ctx, (void **)&ids->id, &ids->room, (size_t)ids->count + 1,
-                            sizeof *ids->id));
+    return un_ids_append(ctx, ids, id);
+}
+
+#define IDS_MIN 64 /* room for, at first */
+
+un_status un_ids_append(un_context *ctx, un_ids *ids, int32_t id)
+{
+    size_t count = ids->room ? (size_t)ids->count + 1 : IDS_MIN;
+    UN_TRY(un_array_reserve(ctx, (void **)&ids->id, &ids->room, count, sizeof *ids->id));
     ids->id[ids->count++] = id;
     return UN_OK;
 }
 
-/* As qsort, without a call for each comparison. */
-static void sort_ids(int32_t *id, int64_t count)
+static void insert_ids(int32_t *id, int64_t count)
 {
-    while (count > 16) {
-        int32_t a = id[0], b = id[count / 2], c = id[count - 1];
-        int32_t low_one = a < b ? a : b, high_one = a < b ? b : a;
-        int32_t pivot = c < low_one ? low_one : c > high_one ? high_one : c;
-        int64_t low = 0, high = count - 1;
-        while (low <= high) {
-            while (id[low] < pivot) low++;
-            while (id[high] > pivot) high--;
-            if (low > high) break;
-            int32_t swap = id[low];
-            id[low++] = id[high];
-            id[high--] = swap;
-        }
-        /* the shorter part first: so calls do not nest deeply */
-        if (high + 1 < count - low) {
-            sort_ids(id, high + 1);
-            id += low;
-            count -= low;
-        } else {
-            sort_ids(id + low, count - low);
-            count = high + 1;
-        }
-    }
     for (int64_t k = 1; k < count; k++) {
         int32_t moved = id[k];
         int64_t n = k;
         for (; n > 0 && id[n - 1] > moved; n--) id[n] = id[n - 1];
         id[n] = moved;
+    }
+}
+
+/* In place, by eight bits after eight, the highest first: none of them is negative. */
+static void sort_ids(int32_t *id, int64_t count, int shift)
+{
+    int32_t end[256] = {0}, next[256];
+    for (int64_t k = 0; k < count; k++) end[id[k] >> shift & 255]++;
+    for (int32_t d = 0, at = 0; d < 256; d++) {
+        next[d] = at;
+        end[d] = at += end[d];
+    }
+    for (int32_t d = 0; d < 256; d++)
+        while (next[d] < end[d]) {
+            int32_t *there = &id[next[d]], to = *there >> shift & 255;
+            int32_t swap = id[next[to]];
+            id[next[to]++] = *there;
+            *there = swap;
+        }
+    for (int32_t d = 0, begin = 0; d < 256 && shift > 0; begin = end[d++]) {
+        int32_t some = end[d] - begin;
+        if (some > 32)
+            sort_ids(id + begin, some, shift - 8);
+        else
+            insert_ids(id + begin, some);
     }
 }
 
@@ -58,7 +66,16 @@ void un_ids_sort(un_ids *ids)
     int64_t kept = 0;
     for (int64_t k = 1; k < ids->count && sorted; k++) sorted = ids->id[k - 1] < ids->id[k];
     if (sorted) return;
-    sort_ids(ids->id, ids->count);
+    if (ids->count <= 32) {
+        insert_ids(ids->id, ids->count);
+    } else {
+        int32_t most = 0;
+        int shift = 0;
+        for (int64_t k = 0; k < ids->count; k++) most |= ids->id[k];
+        UN_ASSERT(most >= 0);
+        while (most >> shift > 255) shift += 8;
+        sort_ids(ids->id, ids->count, shift);
+    }
     for (int64_t k = 0; k < ids->count; k++)
         if (k == 0 || ids->id[k] != ids->id[k - 1]) ids->id[kept++] = ids->id[k];
     ids->count = kept;
@@ -130,8 +147,10 @@ static un_status join_pairs(un_context *ctx, un_joint *joint, const pair *pairs,
     un_ids_sort(&ids);
     joint->count = ids.count;
     UN_ALLOC(ctx, joint->root, ids.count + 1);
-    joint->sums = un_alloc_zero(ctx, (size_t)(ids.count * joint->width) + 1, sizeof *joint->sums);
+    size_t sums = (size_t)(ids.count * joint->width + joint->more_count);
+    joint->sums = un_alloc_zero(ctx, sums + 1, sizeof *joint->sums);
     if (!joint->sums) return UN_ERROR_MEMORY;
+    joint->more = joint->sums + ids.count * joint->width;
     for (int32_t k = 0; k < ids.count; k++) joint->root[k] = k;
     for (int64_t k = 0; k < count; k++) {
         int32_t i = first_of(joint->root, (int32_t)un_ids_find(&ids, pairs[k].own));
@@ -143,11 +162,11 @@ static un_status join_pairs(un_context *ctx, un_joint *joint, const pair *pairs,
 }
 
 un_status un_joint_build(un_context *ctx, const un_csr *a, un_part own, int32_t *root,
-                         un_halo *near, int32_t width, un_joint *joint)
+                         un_halo *near, int32_t width, int32_t more, un_joint *joint)
 {
     pair *pairs = NULL, *all = NULL;
     int64_t count = 0, all_count = 0;
-    *joint = (un_joint){.width = width};
+    *joint = (un_joint){.width = width, .more_count = more};
     un_halo_share(near, root, sizeof *root);
     un_status status = list_pairs(ctx, a, own, root, &pairs, &count);
     if (status == UN_OK)
@@ -166,7 +185,7 @@ int64_t un_joint_find(const un_joint *joint, int32_t id)
 
 void un_joint_sum(un_context *ctx, un_joint *joint)
 {
-    un_ranks_add(ctx, joint->sums, joint->count * joint->width);
+    un_ranks_add(ctx, joint->sums, joint->count * joint->width + joint->more_count);
     for (int64_t k = 0; k < joint->count; k++)
         for (int32_t w = 0; w < joint->width && joint->root[k] != k; w++)
             joint->sums[joint->root[k] * joint->width + w] += joint->sums[k * joint->width + w];

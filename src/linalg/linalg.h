@@ -94,6 +94,10 @@ typedef struct un_system {
     const un_sites *sites; /* of its unknowns; NULL: not known */
     /* Rows that this rank holds, where several share the system; NULL: all. See below. */
     const un_range *rows;
+    /* The same by rank, its first row and the end, and copies of the columns of own rows, where
+     * they are known; NULL: ranks ask one another. */
+    const int64_t *first;
+    un_halo *beside;
     /* All but b is that of the last solve: what was found out about it serves again. */
     bool again;
 } un_system;
@@ -110,9 +114,10 @@ typedef struct un_system {
  *
  * and calls un_solver_solve together with all others. It gets x in its rows and in their columns,
  * with the bits of one rank, and the same report everywhere. a->row, col and val need room for all
- * rows and entries: the solve puts rows of other ranks there, unchanged. Large systems are solved
- * by all ranks (UN_SOLVER_GEOMETRIC, UN_SOLVER_JACOBI, without columns UN_SOLVER_AMG), others by
- * rank 0, which then holds them whole. */
+ * rows and entries: the solve puts rows of other ranks there, unchanged. Where row i has an entry
+ * in column j, row j has one in column i. Large systems are solved by all ranks
+ * (UN_SOLVER_GEOMETRIC, UN_SOLVER_JACOBI, without columns UN_SOLVER_AMG), others by rank 0, which
+ * then holds them whole. */
 
 /* Systems of fewer rows are solved by rank 0: messages would take longer. */
 #define UN_SPREAD_ROWS 16384
@@ -223,7 +228,8 @@ typedef struct un_ids {
     int64_t count;
     size_t room;
 } un_ids;
-un_status un_ids_add(un_context *ctx, un_ids *ids, int32_t id);
+un_status un_ids_add(un_context *ctx, un_ids *ids, int32_t id); /* unless it is the last one */
+un_status un_ids_append(un_context *ctx, un_ids *ids, int32_t id);
 void un_ids_sort(un_ids *ids);                      /* none twice */
 int64_t un_ids_find(const un_ids *ids, int32_t id); /* -1: not there */
 
@@ -233,12 +239,13 @@ typedef struct un_joint {
     int64_t count;
     int32_t *id;   /* such roots, ascending */
     int32_t *root; /* the first of those that are one part, as an index into id */
-    double *sums;  /* for the caller, at first 0 */
-    int32_t width;
+    double *sums;  /* for the caller, at first 0: so many for each, */
+    double *more;  /* and so many besides */
+    int32_t width, more_count;
 } un_joint;
 /* beside: rows of others that own rows couple to; root is shared with these by `near`. */
 un_status un_joint_build(un_context *ctx, const un_csr *a, un_part own, int32_t *root,
-                         un_halo *near, int32_t width, un_joint *joint);
+                         un_halo *near, int32_t width, int32_t more, un_joint *joint);
 int64_t un_joint_find(const un_joint *joint, int32_t id); /* -1: of one rank alone */
 /* Adds up the sums of all ranks, which are whole numbers, and those of each part, at its first. */
 void un_joint_sum(un_context *ctx, un_joint *joint);

@@ -186,20 +186,22 @@ static double sum_of(un_solver *s, un_parallel_values *values, void *arg)
     return sum;
 }
 
-/* r = r - A x, and |r|^2; r holds b. */
-static void residual_rows(void *arg, int64_t begin, int64_t end, double *total)
+/* r = r - A x, where r holds b; |b|^2 and |r|^2. */
+static void residual_rows(void *arg, int64_t begin, int64_t end, double *norms)
 {
     un_solver *s = arg;
     const int32_t *row = s->a->row, *col = s->a->col;
     const double *val = s->a->val, *x = s->cg.x;
-    double norm = *total, *r = s->cg.r;
+    double before = norms[0], norm = norms[1], *r = s->cg.r;
     for (int64_t i = begin; i < end; i++) {
         double sum = r[i];
+        before += sum * sum;
         for (int32_t k = row[i]; k < row[i + 1]; k++) sum -= val[k] * x[col[k]];
         r[i] = sum;
         norm += sum * sum;
     }
-    *total = norm;
+    norms[0] = before;
+    norms[1] = norm;
 }
 
 static void norm_rows(void *arg, int64_t begin, int64_t end, double *total)
@@ -252,36 +254,15 @@ static void precondition(void *state, double *z, const double *r)
     if (s->columns.c) un_columns_correct(&s->columns, z);
 }
 
-/* Makes the guess finite, and zero in empty rows; returns its largest value. */
-static double guess_rows(void *arg, int64_t begin, int64_t end)
+/* Makes the guess finite, and zero in empty rows. */
+static void guess_rows(void *arg, int64_t begin, int64_t end)
 {
     un_solver *s = arg;
-    double max = 0, *x = s->cg.x;
+    double *x = s->cg.x;
     for (int64_t i = begin; i < end; i++) {
         if (!isfinite(x[i])) x[i] = 0;
         if (s->parts.singular_count > 0 && s->parts.code[i] == UN_EMPTY) x[i] = 0;
-        max = fabs(x[i]) > max ? fabs(x[i]) : max;
     }
-    return max;
-}
-
-typedef struct guess_args {
-    un_solver *s;
-    int64_t first;
-} guess_args;
-
-static double guess_part(void *arg, int64_t begin, int64_t end)
-{
-    const guess_args *a = arg;
-    return guess_rows(a->s, a->first + begin, a->first + end);
-}
-
-static double largest_guess(un_solver *s)
-{
-    un_part own = un_spread_part(s->spread, s->a->n);
-    guess_args a = {s, own.begin};
-    double most = un_parallel_max(s->ctx, own.end - own.begin, guess_part, &a);
-    return s->spread ? un_ranks_max(s->ctx, most) : most;
 }
 
 /* ---- solving ---- */
@@ -354,15 +335,20 @@ static un_status iterate(un_solver *s, un_solver_kind kind, double b_norm, doubl
     return UN_OK;
 }
 
-/* r = b - (A + C C^T) x; returns |r|. */
-static double find_residual(un_solver *s)
+/* r = b - (A + C C^T) x; norms: |b| and |r|. */
+static void find_residual(un_solver *s, double norms[2])
 {
+    load(s);
+    un_parallel_part(s->ctx, un_spread_part(s->spread, s->a->n), un_block_grain(s->a->n),
+                     guess_rows, s);
     share(s, s->cg.x);
-    double norm = sum_of(s, residual_rows, s);
-    if (!s->columns.c) return sqrt(norm);
-    un_columns_apply(&s->columns, s->cg.r, s->cg.x, -1);
-    un_components_remove_means(&s->parts, s->cg.r);
-    return sqrt(sum_of(s, norm_rows, s));
+    un_spread_sums(s->ctx, s->spread, s->a->n, 2, residual_rows, s, norms);
+    if (s->columns.c) {
+        un_columns_apply(&s->columns, s->cg.r, s->cg.x, -1);
+        un_components_remove_means(&s->parts, s->cg.r);
+        norms[1] = sum_of(s, norm_rows, s);
+    }
+    for (int i = 0; i < 2; i++) norms[i] = sqrt(norms[i]);
 }
 
 /* x = 0, in the rows of this rank. */
@@ -423,17 +409,15 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
     report->component_count = s->parts.count;
     report->singular_count = s->parts.singular_count;
 
-    load(s);
-    double b_norm = sqrt(sum_of(s, norm_rows, s));
+    double norms[2];
+    find_residual(s, norms);
+    double b_norm = norms[0], r_norm = norms[1];
     if (!isfinite(b_norm)) report->finite = false;
     if (!report->finite || b_norm == 0) {
         report->converged = report->finite;
         clear_answer(s);
         return UN_OK;
     }
-    double r_norm = b_norm;
-    double most = largest_guess(s);
-    if (most > 0) r_norm = find_residual(s);
     if (!(r_norm <= b_norm)) { /* the guess is worse than zero */
         clear_answer(s);
         load(s);
@@ -494,7 +478,7 @@ static un_status solve_over_ranks(un_solver *s, const un_system *system, double 
     }
     s->spread = over;
     UN_TRY(solve(s, system, x, args->tolerance, args->iteration_limit, report));
-    return un_spread_answer(over, system->a->row, system->a->col, x, sizeof *x);
+    return un_spread_answer(over, system->a->row, system->a->col, x, sizeof *x, system->beside);
 }
 
 un_status un_solver_solve(un_solver *s, const un_system *system, double *x, double tolerance,

@@ -45,22 +45,15 @@ int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row)
     return low;
 }
 
-/* Rows of `want` that are not in `have`. */
-static un_status list_missing(un_context *ctx, un_ids *ids, un_part want, un_part have)
-{
-    for (int64_t i = want.begin; i < want.end; i++)
-        if (i < have.begin || i >= have.end) UN_TRY(un_ids_add(ctx, ids, (int32_t)i));
-    return UN_OK;
-}
-
+/* Columns of own rows that are other ranks' rows. */
 static un_status list_columns(un_context *ctx, un_ids *ids, const int32_t *row, const int32_t *col,
-                              un_part rows, un_part have)
+                              un_part own)
 {
-    for (int64_t i = rows.begin; i < rows.end; i++) {
+    for (int64_t i = own.begin; i < own.end; i++) {
         int32_t first = row[i], last = row[i + 1] - 1; /* columns ascend */
-        if (col[first] >= have.begin && col[last] < have.end) continue;
+        if (col[first] >= own.begin && col[last] < own.end) continue;
         for (int32_t k = first; k <= last; k++)
-            if (col[k] < have.begin || col[k] >= have.end) UN_TRY(un_ids_add(ctx, ids, col[k]));
+            if (col[k] < own.begin || col[k] >= own.end) UN_TRY(un_ids_add(ctx, ids, col[k]));
     }
     return UN_OK;
 }
@@ -70,22 +63,104 @@ static un_part part_of(const int64_t *cut, int32_t rank)
     return (un_part){cut[rank], cut[rank + 1]};
 }
 
-/* Copies of `want`, of which this rank has `have`, from those who have them by `cut`. */
-static un_status plan_missing(un_context *ctx, const int64_t *cut, un_part want, un_halo **halo)
+/* ---- what others want ---- */
+
+un_status un_wishes_add(un_context *ctx, un_wishes *w, int32_t rank, int32_t row)
 {
-    un_ids ids = {0};
-    un_status status = list_missing(ctx, &ids, want, part_of(cut, un_rank(ctx)));
-    if (status == UN_OK) status = un_halo_create(ctx, cut, ids.id, ids.count, halo);
-    un_free(ctx, ids.id);
-    return status;
+    int64_t n = w->row.count;
+    if (n > 0 && w->row.id[n - 1] == row && w->rank.id[n - 1] == rank) return UN_OK;
+    UN_TRY(un_ids_append(ctx, &w->row, row));
+    return un_ids_append(ctx, &w->rank, rank);
 }
 
-static un_status begin(un_spread *s, un_context *ctx, const un_range *rows)
+/* Leaves out what is in the other list, too; both ascend. */
+static void leave_out(un_ids *ids, const int32_t *known, int64_t known_count)
+{
+    int64_t kept = 0, at = 0;
+    for (int64_t k = 0; k < ids->count; k++) {
+        while (at < known_count && known[at] < ids->id[k]) at++;
+        if (at == known_count || known[at] != ids->id[k]) ids->id[kept++] = ids->id[k];
+    }
+    ids->count = kept;
+}
+
+un_status un_wishes_sort(un_context *ctx, un_wishes *w, const un_wishes *except)
+{
+    int32_t ranks = un_rank_count(ctx);
+    int64_t kept = 0, left_out = 0;
+    un_free(ctx, w->given);
+    un_free(ctx, w->count);
+    w->given = un_alloc(ctx, (size_t)w->row.count + 1, sizeof *w->given);
+    w->count = un_alloc_zero(ctx, (size_t)ranks + 1, sizeof *w->count);
+    if (!w->given || !w->count) return UN_ERROR_MEMORY;
+    for (int64_t k = 0; k < w->row.count; k++) w->count[w->rank.id[k] + 1]++;
+    for (int32_t r = 0; r < ranks; r++) w->count[r + 1] += w->count[r];
+    for (int64_t k = 0; k < w->row.count; k++) w->given[w->count[w->rank.id[k]]++] = w->row.id[k];
+    /* count[r] is where those of rank r end */
+    for (int32_t r = 0, begin = 0; r < ranks; r++) {
+        int32_t end = (int32_t)w->count[r];
+        un_ids some = {w->given + begin, end - begin, 0};
+        un_ids_sort(&some);
+        if (except) {
+            leave_out(&some, except->given + left_out, except->count[r]);
+            left_out += except->count[r];
+        }
+        memmove(w->given + kept, some.id, (size_t)some.count * sizeof *w->given);
+        kept += some.count;
+        w->count[r] = some.count;
+        begin = end;
+    }
+    return UN_OK;
+}
+
+un_status un_wishes_of_couplings(un_context *ctx, un_wishes *w, const int64_t *cut,
+                                 const int32_t *row, const int32_t *col)
+{
+    un_part own = {cut[un_rank(ctx)], cut[un_rank(ctx) + 1]}, last = {0, 0};
+    int32_t owner = 0;
+    for (int64_t i = own.begin; i < own.end; i++) {
+        if (col[row[i]] >= own.begin && col[row[i + 1] - 1] < own.end) continue; /* they ascend */
+        for (int32_t k = row[i]; k < row[i + 1]; k++) {
+            if (col[k] >= own.begin && col[k] < own.end) continue;
+            if (col[k] < last.begin || col[k] >= last.end) {
+                owner = un_spread_owner(cut, un_rank_count(ctx), col[k]);
+                last = (un_part){cut[owner], cut[owner + 1]};
+            }
+            UN_TRY(un_wishes_add(ctx, w, owner, (int32_t)i));
+        }
+    }
+    return UN_OK;
+}
+
+un_status un_wishes_plan(un_context *ctx, un_wishes *w, const un_wishes *except, const int64_t *cut,
+                         const un_ids *wanted, un_halo **halo)
+{
+    UN_TRY(un_wishes_sort(ctx, w, except));
+    un_given given = {w->given, w->count};
+    return un_halo_create_known(ctx, cut, wanted->id, wanted->count, &given, halo);
+}
+
+void un_wishes_free(un_context *ctx, un_wishes *w)
+{
+    un_free(ctx, w->row.id);
+    un_free(ctx, w->rank.id);
+    un_free(ctx, w->given);
+    un_free(ctx, w->count);
+}
+
+/* ---- life ---- */
+
+/* first: by rank, its first row; NULL: not known. */
+static un_status begin(un_spread *s, un_context *ctx, const un_range *rows, const int64_t *first)
 {
     s->ctx = ctx;
     UN_TRY(un_array_need(ctx, (void **)&s->cut, &s->capacity[2], (size_t)un_rank_count(ctx) + 1,
                          sizeof *s->cut));
-    return un_ranks_begins(ctx, rows->begin, rows->total, &s->first);
+    if (!first) return un_ranks_begins(ctx, rows->begin, rows->total, &s->first);
+    size_t count = (size_t)un_rank_count(ctx) + 1;
+    UN_ALLOC(ctx, s->first, count);
+    memcpy(s->first, first, count * sizeof *first);
+    return UN_OK;
 }
 
 void un_spread_end(un_spread *s)
@@ -168,24 +243,30 @@ static un_status cut_rows(un_spread *s, int64_t n, int64_t grain)
     un_spread_cut(s->cut, s->first, un_rank_count(ctx), n, grain);
     un_part own = part_of(s->cut, un_rank(ctx));
     s->rows = (un_range){own.begin, own.end, n};
-    return plan_missing(ctx, s->first, own, &s->shift);
+    return un_halo_create_cut(ctx, s->first, s->cut, &s->shift);
 }
 
-static un_status know_beside(un_spread *s, const int32_t *row, const int32_t *col)
+/* Copies of the columns of own rows. asks: of rows of blocks, nobody knows who couples to them. */
+static un_status know_beside(un_spread *s, const int32_t *row, const int32_t *col, bool asks)
 {
-    un_part own = {s->rows.begin, s->rows.end};
-    UN_TRY(list_columns(s->ctx, &s->beside, row, col, own, own));
+    un_context *ctx = s->ctx;
+    un_wishes wishes = {0};
+    UN_TRY(list_columns(ctx, &s->beside, row, col, part_of(s->cut, un_rank(ctx))));
     un_ids_sort(&s->beside);
-    return un_halo_create(s->ctx, s->cut, s->beside.id, s->beside.count, &s->near);
+    if (asks) return un_halo_create(ctx, s->cut, s->beside.id, s->beside.count, &s->near);
+    un_status status = un_wishes_of_couplings(ctx, &wishes, s->cut, row, col);
+    if (status == UN_OK) status = un_wishes_plan(ctx, &wishes, NULL, s->cut, &s->beside, &s->near);
+    un_wishes_free(ctx, &wishes);
+    return status;
 }
 
 un_status un_spread_begin(un_spread *s, un_context *ctx, const un_system *system, double *x,
                           int64_t grain)
 {
-    UN_TRY(begin(s, ctx, system->rows));
+    UN_TRY(begin(s, ctx, system->rows, system->first));
     UN_TRY(cut_rows(s, system->a->n, grain));
     UN_TRY(move_rows(s, system, x));
-    return know_beside(s, system->a->row, system->a->col);
+    return know_beside(s, system->a->row, system->a->col, false);
 }
 
 un_status un_spread_begin_blocks(un_spread *s, un_context *ctx, const un_block_system *system,
@@ -196,11 +277,11 @@ un_status un_spread_begin_blocks(un_spread *s, un_context *ctx, const un_block_s
     un_layered with[3] = {{x, sizeof *x},
                           {(void *)(uintptr_t)system->place, sizeof *system->place},
                           {(void *)(uintptr_t)system->free, sizeof *system->free}};
-    UN_TRY(begin(s, ctx, system->rows));
+    UN_TRY(begin(s, ctx, system->rows, NULL));
     UN_TRY(cut_rows(s, a->n, grain));
     UN_TRY(un_halo_reserve(s->shift, sizeof *x));
     UN_TRY(un_halo_share_rows(s->shift, a->row, entries, 2, with, system->free ? 3 : 2));
-    UN_TRY(know_beside(s, a->row, a->col));
+    UN_TRY(know_beside(s, a->row, a->col, true));
     return un_halo_reserve(s->near, sizeof *x);
 }
 
@@ -223,20 +304,25 @@ un_status un_spread_know_columns(un_spread *s, const un_columns *c)
 }
 
 un_status un_spread_answer(un_spread *s, const int32_t *row, const int32_t *col, void *x,
-                           size_t size)
+                           size_t size, un_halo *beside)
 {
     un_context *ctx = s->ctx;
-    int32_t me = un_rank(ctx);
-    un_part own = part_of(s->first, me), have = part_of(s->cut, me);
     un_ids ids = {0};
-    un_halo *answer = NULL;
-    un_status status = list_missing(ctx, &ids, own, have);
-    if (status == UN_OK) status = list_columns(ctx, &ids, row, col, own, have);
-    un_ids_sort(&ids);
-    if (status == UN_OK) status = un_halo_create(ctx, s->cut, ids.id, ids.count, &answer);
-    if (status == UN_OK) status = un_halo_reserve(answer, size);
-    if (status == UN_OK) un_halo_share(answer, x, size);
-    un_halo_destroy(answer);
+    un_halo *back = NULL, *columns = NULL;
+    un_status status = un_halo_create_cut(ctx, s->cut, s->first, &back);
+    if (status == UN_OK) status = un_halo_reserve(back, size);
+    if (status == UN_OK && !beside) {
+        status = list_columns(ctx, &ids, row, col, part_of(s->first, un_rank(ctx)));
+        un_ids_sort(&ids);
+        if (status == UN_OK) status = un_halo_create(ctx, s->first, ids.id, ids.count, &columns);
+        if (status == UN_OK) status = un_halo_reserve(columns, size);
+    }
+    if (status == UN_OK) {
+        un_halo_share(back, x, size);
+        un_halo_share(beside ? beside : columns, x, size);
+    }
+    un_halo_destroy(back);
+    un_halo_destroy(columns);
     un_free(ctx, ids.id);
     return status;
 }
@@ -291,17 +377,17 @@ un_status un_spread_on_first(un_spread *s, un_context *ctx, const un_system *sys
     int64_t n = system->a->n;
     double *b = NULL;
     un_status status = UN_OK;
-    UN_TRY(begin(s, ctx, system->rows));
+    UN_TRY(begin(s, ctx, system->rows, system->first));
     s->cut[0] = 0;
     for (int32_t r = 1; r <= count; r++) s->cut[r] = n;
-    UN_TRY(plan_missing(ctx, s->first, part_of(s->cut, un_rank(ctx)), &s->shift));
+    UN_TRY(un_halo_create_cut(ctx, s->first, s->cut, &s->shift));
     UN_TRY(move_rows(s, system, x));
     UN_ALLOC_DONE(ctx, b, n + 1);
     un_spread_load(s, b, system->b, sizeof *b);
     if (un_rank(ctx) == 0) status = solve_whole(s, system, b, x, solve, arg, report);
     if (status != UN_OK) goto done;
     un_ranks_tell(un_context_ranks(ctx), report, sizeof *report);
-    status = un_spread_answer(s, system->a->row, system->a->col, x, sizeof *x);
+    status = un_spread_answer(s, system->a->row, system->a->col, x, sizeof *x, system->beside);
 done:
     un_free(ctx, b);
     return status;

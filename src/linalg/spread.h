@@ -40,6 +40,23 @@ void un_spread_cut(int64_t *cut, const int64_t *first, int32_t rank_count, int64
                    int64_t grain);
 int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row);
 
+/* Own rows that other ranks want. Couplings are mutual, so a rank knows it without asking. */
+typedef struct un_wishes {
+    un_ids row, rank; /* as listed */
+    int32_t *given;   /* once they are sorted: by rank, ascending, none twice */
+    int64_t *count;
+} un_wishes;
+un_status un_wishes_add(un_context *ctx, un_wishes *w, int32_t rank, int32_t row);
+/* except: sorted ones that are left out; NULL: none. */
+un_status un_wishes_sort(un_context *ctx, un_wishes *w, const un_wishes *except);
+/* The rows that couple to those of other ranks. */
+un_status un_wishes_of_couplings(un_context *ctx, un_wishes *w, const int64_t *cut,
+                                 const int32_t *row, const int32_t *col);
+/* Sorts them, and plans copies of `wanted`. */
+un_status un_wishes_plan(un_context *ctx, un_wishes *w, const un_wishes *except, const int64_t *cut,
+                         const un_ids *wanted, un_halo **halo);
+void un_wishes_free(un_context *ctx, un_wishes *w);
+
 /* Gives every rank its rows for the solve, by cut; x and b's copy r follow. */
 un_status un_spread_begin(un_spread *spread, un_context *ctx, const un_system *system, double *x,
                           int64_t grain);
@@ -52,9 +69,10 @@ void un_spread_guess(un_spread *spread, void *x, size_t size);
 un_status un_spread_know_columns(un_spread *spread, const un_columns *columns);
 /* r = b, in the rows of the solve. */
 void un_spread_load(un_spread *spread, void *r, const void *b, size_t size);
-/* x to the caller's rows and their columns: a's rows, without its values. */
+/* x to the caller's rows and their columns: a's rows, without its values. beside: as un_system has
+ * it. */
 un_status un_spread_answer(un_spread *spread, const int32_t *row, const int32_t *col, void *x,
-                           size_t size);
+                           size_t size, un_halo *beside);
 /* Rank 0 solves by itself: for systems that are small, or that only one can solve. */
 typedef un_status un_spread_solve(void *arg, const un_system *system, double *x,
                                   un_solve_report *report);

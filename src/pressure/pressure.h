@@ -53,6 +53,7 @@ typedef struct un_pressure {
      * columns of own rows among them. Without `beside` all rows are here. */
     un_part own;
     un_halo *beside;
+    int64_t *first; /* by rank: its first row; and the end */
     /* on the grid only: */
     const un_grid *grid;
     un_curve curve;     /* the order of the grid's rows, by which cells are numbered */

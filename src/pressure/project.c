@@ -631,8 +631,8 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
     UN_TRY(share_faces(in, g));
     if (pr->matrix.n == 0) return UN_OK;
     own_args own = {&s, pr->own.begin};
-    double largest = un_parallel_max(ctx, pr->own.end - pr->own.begin, divergence_own, &own);
-    report->max_divergence = g->bars ? un_ranks_max(ctx, largest) : largest;
+    report->max_divergence =
+        un_parallel_max(ctx, pr->own.end - pr->own.begin, divergence_own, &own);
     return UN_OK;
 }
 

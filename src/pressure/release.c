@@ -224,7 +224,7 @@ static un_status hold_sealed(un_pressure *pr)
     un_parallel_part(ctx, own, PART_GRAIN, count_rows, &parts);
     if (pr->beside) {
         UN_TRY_DONE(
-            un_joint_build(ctx, &pr->matrix, pr->own, parts.root, pr->beside, 2, &parts.joint));
+            un_joint_build(ctx, &pr->matrix, pr->own, parts.root, pr->beside, 2, 0, &parts.joint));
         join_parts(pr, &parts);
     }
     un_parallel_part(ctx, own, PART_GRAIN, hold_rows, &parts);
@@ -307,6 +307,8 @@ static un_status solve_set(args *s, const un_sites *sites, double tolerance,
                         .b = pr->rhs,
                         .sites = sites,
                         .rows = pr->beside ? &rows : NULL,
+                        .first = pr->beside ? pr->first : NULL,
+                        .beside = pr->beside,
                         .again = pr->again};
     un_columns columns = pr->coupling.columns;
     if (un_coupling_any(pr)) {

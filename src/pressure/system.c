@@ -32,7 +32,7 @@ void un_pressure_destroy(un_pressure *pr)
     un_free(pr->ctx, pr->near.id);
     un_coupling_free(pr->ctx, &pr->coupling);
     void *blocks[] = {pr->p,   pr->index, pr->place, pr->matrix.row, pr->matrix.col, pr->matrix.val,
-                      pr->rhs, pr->x,     pr->free,  pr->set_val,    pr->set_rhs};
+                      pr->rhs, pr->x,     pr->free,  pr->set_val,    pr->set_rhs,    pr->first};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(pr->ctx, blocks[i]);
     un_free(pr->ctx, pr);
 }
@@ -85,13 +85,11 @@ un_status un_pressure_need_set(un_pressure *pr)
 
 un_status un_pressure_know_rows(un_pressure *pr, const int32_t *rows, int64_t count)
 {
-    int64_t *first = NULL;
     un_halo_destroy(pr->beside);
+    un_free(pr->ctx, pr->first);
     pr->beside = NULL;
-    un_status status = un_ranks_begins(pr->ctx, pr->own.begin, pr->matrix.n, &first);
-    if (status == UN_OK) status = un_halo_create(pr->ctx, first, rows, count, &pr->beside);
-    un_free(pr->ctx, first);
-    return status;
+    UN_TRY(un_ranks_begins(pr->ctx, pr->own.begin, pr->matrix.n, &pr->first));
+    return un_halo_create(pr->ctx, pr->first, rows, count, &pr->beside);
 }
 
 typedef struct add_args {

@@ -159,6 +159,78 @@ un_status un_halo_create_agreed(un_context *ctx, const int64_t *first, const int
     return create(ctx, first, wanted, wanted_count, true, halo, &any);
 }
 
+/* A plan of which both sides know their part, with room for what is given. */
+static un_status begin_known(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                             int64_t wanted_count, const int64_t *given_count, un_halo **halo)
+{
+    un_halo *h = *halo = un_alloc_zero(ctx, 1, sizeof *h);
+    if (!h) return UN_ERROR_MEMORY;
+    h->ctx = ctx;
+    h->in_total = wanted_count;
+    UN_TRY(count_wanted(h, first, wanted));
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        h->out_count[r] = given_count[r];
+        h->out_total += given_count[r];
+        h->out_ranks += given_count[r] > 0;
+        h->in_ranks += h->in_count[r] > 0;
+    }
+    h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
+    return h->out_index ? un_halo_reserve(h, UN_HALO_SIZE) : UN_ERROR_MEMORY;
+}
+
+static un_status end_known(un_halo **halo, un_status status)
+{
+    if (status == UN_OK) return UN_OK;
+    un_halo_destroy(*halo);
+    *halo = NULL;
+    return status;
+}
+
+un_status un_halo_create_known(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                               int64_t wanted_count, const un_given *given, un_halo **halo)
+{
+    un_status status = begin_known(ctx, first, wanted, wanted_count, given->count, halo);
+    if (status == UN_OK && (*halo)->out_total > 0)
+        memcpy((*halo)->out_index, given->given, (size_t)(*halo)->out_total * sizeof *given->given);
+    return end_known(halo, status);
+}
+
+/* By rank: how many of this rank's elements it wants. */
+static void count_cut(const un_context *ctx, const int64_t *first, const int64_t *cut,
+                      int64_t *count)
+{
+    int32_t me = un_rank(ctx);
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        int64_t begin = un_max64(first[me], cut[r]), end = un_min64(first[me + 1], cut[r + 1]);
+        count[r] = r == me ? 0 : un_max64(end - begin, 0);
+    }
+}
+
+un_status un_halo_create_cut(un_context *ctx, const int64_t *first, const int64_t *cut,
+                             un_halo **halo)
+{
+    int32_t me = un_rank(ctx), ranks = un_rank_count(ctx);
+    un_part own = {first[me], first[me + 1]};
+    int64_t wanted_count = 0, at = 0;
+    *halo = NULL;
+    int32_t *wanted = un_alloc(ctx, (size_t)(cut[me + 1] - cut[me]) + 1, sizeof *wanted);
+    int64_t *count = un_alloc(ctx, (size_t)ranks, sizeof *count);
+    un_status status = wanted && count ? UN_OK : UN_ERROR_MEMORY;
+    for (int64_t i = cut[me]; status == UN_OK && i < cut[me + 1]; i++)
+        if (i < own.begin || i >= own.end) wanted[wanted_count++] = (int32_t)i;
+    if (status == UN_OK) {
+        count_cut(ctx, first, cut, count);
+        status = begin_known(ctx, first, wanted, wanted_count, count, halo);
+    }
+    for (int32_t r = 0; status == UN_OK && r < ranks; r++) {
+        int64_t from = un_max64(own.begin, cut[r]);
+        for (int64_t k = 0; k < count[r]; k++) (*halo)->out_index[at++] = (int32_t)(from + k);
+    }
+    un_free(ctx, wanted);
+    un_free(ctx, count);
+    return end_known(halo, status);
+}
+
 /* ---- running it ---- */
 
 /* Constant sizes, so that copies become single instructions. */

@@ -169,6 +169,19 @@ un_status un_halo_create_if_any(un_context *ctx, const int64_t *first, const int
 /* The same, but a rank that has no memory fails it on all. */
 un_status un_halo_create_agreed(un_context *ctx, const int64_t *first, const int32_t *wanted,
                                 int64_t wanted_count, un_halo **halo);
+/* The same where each rank knows what others want of it: those of its elements that go to rank r
+ * are the next count[r] of `given`, ascending. Nobody waits, and a rank that has no memory fails
+ * alone.
+ */
+typedef struct un_given {
+    const int32_t *given;
+    const int64_t *count;
+} un_given;
+un_status un_halo_create_known(un_context *ctx, const int64_t *first, const int32_t *wanted,
+                               int64_t wanted_count, const un_given *given, un_halo **halo);
+/* The same where rank r holds elements from first[r] on and wants those from cut[r] on. */
+un_status un_halo_create_cut(un_context *ctx, const int64_t *first, const int64_t *cut,
+                             un_halo **halo);
 void un_halo_destroy(un_halo *halo); /* NULL is fine */
 /* Copies the wanted elements into their places. size: at most UN_HALO_SIZE, or what was reserved.
  * NULL: does nothing. */

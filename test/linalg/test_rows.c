@@ -105,6 +105,33 @@ static void parts_have_their_least_row(void **state)
     }
 }
 
+/* Few and many, with several of each, in steps that need one digit or four. */
+static void ids_are_sorted(void **state)
+{
+    (void)state;
+    un_context *ctx = un_context_create(NULL);
+    for (int32_t count = 1; count < 20000; count = 3 * count + 1)
+        for (int shift = 0; shift < 17; shift += 8) {
+            un_ids ids = {0};
+            uint8_t *there = un_alloc_zero(ctx, (size_t)count + 1, 1);
+            int64_t different = 0, at = 0;
+            assert_non_null(there);
+            for (int32_t k = 0; k < 2 * count; k++) {
+                int32_t i = (int32_t)(un_hash64((uint64_t)k) % (uint64_t)count);
+                different += !there[i];
+                there[i] = 1;
+                check_ok(ctx, un_ids_add(ctx, &ids, i << shift));
+            }
+            un_ids_sort(&ids);
+            assert_int_equal(ids.count, different);
+            for (int32_t i = 0; i < count; i++)
+                if (there[i]) assert_int_equal(ids.id[at++], i << shift);
+            un_free(ctx, there);
+            un_free(ctx, ids.id);
+        }
+    check_context_end(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +139,7 @@ int main(void)
         cmocka_unit_test(too_many_entries_are_refused),
         cmocka_unit_test(rows_hold_the_sums_of_their_elements),
         cmocka_unit_test(parts_have_their_least_row),
+        cmocka_unit_test(ids_are_sorted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

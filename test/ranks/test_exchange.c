@@ -102,6 +102,89 @@ static void halo_outside_is_refused_by_all(void **state)
     check_context_end(ctx);
 }
 
+/* ---- plans that nobody asks for ---- */
+
+static void list_begins(int64_t *begins, int spread, int64_t total)
+{
+    for (int32_t r = 0; r <= un_ranks_count(group); r++) begins[r] = group_begin(spread, total, r);
+}
+
+/* From one cut to another. */
+static void elements_follow_a_cut(void **state)
+{
+    (void)state;
+    un_context *ctx = group_context();
+    int32_t me = un_rank(ctx);
+    enum { ALL = 500 };
+    for (int n = 0; n < SPREAD_COUNT * SPREAD_COUNT; n++) {
+        int64_t first[65], cut[65];
+        double a[ALL];
+        un_halo *halo;
+        list_begins(first, n % SPREAD_COUNT, ALL);
+        list_begins(cut, n / SPREAD_COUNT, ALL);
+        for (int64_t i = 0; i < ALL; i++) a[i] = i >= first[me] && i < first[me + 1] ? 3.0 * i : -1;
+        check_ok(ctx, un_halo_create_cut(ctx, first, cut, &halo));
+        un_halo_share(halo, a, sizeof *a);
+        for (int64_t i = 0; i < ALL; i++) {
+            bool known = (i >= first[me] && i < first[me + 1]) || (i >= cut[me] && i < cut[me + 1]);
+            assert_true(a[i] == (known ? 3.0 * i : -1));
+        }
+        un_halo_destroy(halo);
+    }
+    check_context_end(ctx);
+}
+
+/* Those within three of a rank's own, of which others know that it wants them. */
+#define NEAR 3
+static bool is_near(const int64_t *first, int32_t rank, int64_t i)
+{
+    bool any = first[rank] < first[rank + 1];
+    bool own = i >= first[rank] && i < first[rank + 1];
+    return any && !own && i >= first[rank] - NEAR && i < first[rank + 1] + NEAR;
+}
+
+static un_status fetch_near(un_context *ctx, const int64_t *first, int32_t *a, int32_t total)
+{
+    int32_t me = un_rank(ctx), given[512], wanted[512];
+    int64_t count[64], given_count = 0, wanted_count = 0;
+    un_halo *halo;
+    for (int32_t i = 0; i < total; i++)
+        if (is_near(first, me, i)) wanted[wanted_count++] = i;
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) {
+        count[r] = given_count;
+        for (int64_t i = first[me]; i < first[me + 1]; i++)
+            if (is_near(first, r, i)) given[given_count++] = (int32_t)i;
+        count[r] = given_count - count[r];
+    }
+    un_given all = {given, count};
+    UN_TRY(un_halo_create_known(ctx, first, wanted, wanted_count, &all, &halo));
+    un_halo_share(halo, a, sizeof *a);
+    un_halo_destroy(halo);
+    return UN_OK;
+}
+
+static void known_elements_arrive(void **state)
+{
+    (void)state;
+    un_context *ctx = group_context();
+    int32_t me = un_rank(ctx);
+    enum { ALL = 60 };
+    for (int spread = 0; spread < SPREAD_COUNT; spread++) {
+        int64_t first[65];
+        int32_t a[ALL];
+        list_begins(first, spread, ALL);
+        for (int32_t i = 0; i < ALL; i++) a[i] = i >= first[me] && i < first[me + 1] ? 7 * i : -1;
+        check_ok(ctx, fetch_near(ctx, first, a, ALL));
+        for (int32_t i = 0; i < ALL; i++) {
+            bool known = (i >= first[me] && i < first[me + 1]) || is_near(first, me, i);
+            assert_int_equal(a[i], known ? 7 * i : -1);
+        }
+    }
+    check_context_end(ctx);
+}
+
+/* ---- migration ---- */
+
 /* Sorts stably by the new owner, as one rank would with all elements; some are lost. */
 static un_status move_elements(un_context *ctx, un_context *test, int64_t total)
 {
@@ -328,6 +411,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(halos_arrive_in_order),
                                        cmocka_unit_test(halo_outside_is_refused_by_all),
+                                       cmocka_unit_test(elements_follow_a_cut),
+                                       cmocka_unit_test(known_elements_arrive),
                                        cmocka_unit_test(moves_keep_the_order),
                                        cmocka_unit_test(copies_go_to_several),
                                        cmocka_unit_test(gather_brings_all_to_the_first),
