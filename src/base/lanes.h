@@ -1,5 +1,5 @@
-/* Eight floats or four doubles at once, in vector types of gcc and clang: operations that these
- * types lack. */
+/* Eight or sixteen floats, four or eight doubles at once, in vector types of gcc and clang:
+ * operations that these types lack. */
 #ifndef UN_BASE_LANES_H
 #define UN_BASE_LANES_H
 
@@ -144,6 +144,91 @@ static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
     return un_bits8_mask((un_bits8)(a < b));
 }
 
+/* ---- sixteen floats ---- */
+
+typedef float un_lanes4 __attribute__((vector_size(16), may_alias));
+typedef float un_lanes16 __attribute__((vector_size(64), may_alias));
+typedef int32_t un_bits16 __attribute__((vector_size(64)));
+
+static inline un_lanes16 un_lanes16_all(float v)
+{
+    return (un_lanes16){v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
+}
+static inline un_lanes16 un_lanes16_load(const float *v)
+{
+    un_lanes16 out;
+    memcpy(&out, v, sizeof out);
+    return out;
+}
+static inline void un_lanes16_store(float *to, un_lanes16 v)
+{
+    memcpy(to, &v, sizeof v);
+}
+static inline un_lanes8 un_lanes16_low(un_lanes16 a)
+{
+    return __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+static inline un_lanes8 un_lanes16_high(un_lanes16 a)
+{
+    return __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+static inline un_lanes16 un_lanes16_of(un_lanes8 low, un_lanes8 high)
+{
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+static inline un_lanes16 un_lanes16_max(un_lanes16 a, un_lanes16 b)
+{
+#if defined(__AVX512F__)
+    return (un_lanes16)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+    return un_lanes16_of(un_lanes8_max(un_lanes16_low(a), un_lanes16_low(b)),
+                         un_lanes8_max(un_lanes16_high(a), un_lanes16_high(b)));
+#endif
+}
+/* a b + c, rounded once where the processor can. */
+static inline un_lanes16 un_lanes16_mad(un_lanes16 a, un_lanes16 b, un_lanes16 c)
+{
+#if defined(__AVX512F__)
+    return (un_lanes16)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#else
+    return a * b + c;
+#endif
+}
+/* 1 / sqrt(a), to 2 units in the last place; not a number at 0. */
+static inline un_lanes16 un_lanes16_rsqrt(un_lanes16 a)
+{
+#if defined(__AVX512F__)
+    un_lanes16 y = (un_lanes16)_mm512_rsqrt14_ps((__m512)a);
+    return y * un_lanes16_mad(a * y, -0.5f * y, un_lanes16_all(1.5f));
+#else
+    return un_lanes16_of(un_lanes8_rsqrt(un_lanes16_low(a)), un_lanes8_rsqrt(un_lanes16_high(a)));
+#endif
+}
+/* 1 / a, to 2 units in the last place. */
+static inline un_lanes16 un_lanes16_inverse(un_lanes16 a)
+{
+#if defined(__AVX512F__)
+    un_lanes16 y = (un_lanes16)_mm512_rcp14_ps((__m512)a);
+    return y * un_lanes16_mad(-a, y, un_lanes16_all(2));
+#else
+    return 1 / a;
+#endif
+}
+/* The sums of four vectors. */
+static inline void un_lanes16_sum4(float sum[4], const un_lanes16 of[4])
+{
+    un_lanes8 half[4];
+    for (int i = 0; i < 4; i++) half[i] = un_lanes16_low(of[i]) + un_lanes16_high(of[i]);
+    for (int i = 0; i < 4; i += 2)
+        half[i / 2] = __builtin_shufflevector(half[i], half[i + 1], 0, 2, 8, 10, 4, 6, 12, 14) +
+                      __builtin_shufflevector(half[i], half[i + 1], 1, 3, 9, 11, 5, 7, 13, 15);
+    half[0] = __builtin_shufflevector(half[0], half[1], 0, 2, 8, 10, 4, 6, 12, 14) +
+              __builtin_shufflevector(half[0], half[1], 1, 3, 9, 11, 5, 7, 13, 15);
+    un_lanes4 all = __builtin_shufflevector(half[0], half[0], 0, 1, 2, 3) +
+                    __builtin_shufflevector(half[0], half[0], 4, 5, 6, 7);
+    memcpy(sum, &all, sizeof all);
+}
+
 /* ---- doubles ---- */
 
 typedef double un_doubles2 __attribute__((vector_size(16), may_alias));
@@ -177,6 +262,10 @@ typedef uint8_t un_bytes8 __attribute__((vector_size(8)));
 static inline un_lanes8 un_doubles8_to_floats(un_doubles8 a)
 {
     return (un_lanes8) __builtin_convertvector(a, un_floats8);
+}
+static inline un_doubles8 un_doubles8_of_floats(un_lanes8 a)
+{
+    return __builtin_convertvector((un_floats8)a, un_doubles8);
 }
 /* n: 8, or 1 for the first alone. */
 static inline un_doubles8 un_doubles8_load(const double *v, int n)

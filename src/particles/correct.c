@@ -22,6 +22,15 @@
  * [Ando13]. */
 #define SURFACE_DEPTH 1.5
 
+/* Particles that are closer are on top of each other, in cells. */
+#define SAME_PLACE 1e-5f
+#define FAR_AWAY 1e6f
+/* A particle meets itself at SAME_PLACE, where (d0 - d) / d is 5e4. More: it meets others there. */
+#define MET_MAX 7.5e4f
+
+/* The rows around a block are bits of a number. */
+#define DEEP_MAX 12
+
 typedef struct correct_args {
     un_particles *particles;
     const un_bins *bins;
@@ -32,19 +41,33 @@ typedef struct correct_args {
 } correct_args;
 
 /* The particles of a block of cells and of one ring of cells around it, cell by cell, x fastest:
- * positions in cells from the ring's corner, in single precision, so that the search vectorises. A
- * pair of neighbouring cells along x is one run. */
+ * positions in cells from the ring's corner, in single precision, so that the search vectorises. */
 #define SIDE (UN_BLOCK + 2)
 #define NEAR_MAX 24576 /* three times an even filling; particles beyond it are ignored */
 #define LANES 8
-#define RUN (3 * LANES) /* particles that are compared with one at least */
+#define WIDE 16
+/* Nodes along a side that are nearest to a particle of the block, those in its boundary too. */
+#define NODES (UN_BLOCK + 1)
+/* Particles of the cells around a node, 64 where they fill it evenly; others are ignored. */
+#define AROUND_MAX 1024
 
 typedef struct neighbourhood {
     int32_t first[SIDE * SIDE * SIDE + 1]; /* by cell */
     int32_t id[NEAR_MAX];
     bool even; /* all volumes are the same */
-    float x[NEAR_MAX + RUN], y[NEAR_MAX + RUN], z[NEAR_MAX + RUN], volume[NEAR_MAX];
+    float x[NEAR_MAX + WIDE], y[NEAR_MAX + WIDE], z[NEAR_MAX + WIDE], volume[NEAR_MAX + WIDE];
+    /* the block's own particles that are moved, by their nearest node */
+    int32_t at_node[NODES * NODES * NODES + 1];
+    int32_t moved[NEAR_MAX];
+    int16_t node[NEAR_MAX];
 } neighbourhood;
+
+/* The particles of the eight cells around a node, in 2D of four. */
+typedef struct surroundings {
+    int32_t count;
+    float x[AROUND_MAX + WIDE], y[AROUND_MAX + WIDE], z[AROUND_MAX + WIDE];
+    float volume[AROUND_MAX + WIDE];
+} surroundings;
 
 /* Particles `from` to `end` of a cell, one by one, after the first `count`; returns their number.
  */
@@ -104,19 +127,19 @@ UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t 
         }
     }
     near->first[cells] = count;
-    for (int32_t n = count; n < count + RUN; n++) near->x[n] = near->y[n] = near->z[n] = 1e6f;
     bool even = true;
     for (int32_t n = 1; n < count; n++) even &= near->volume[n] == near->volume[0];
     near->even = even;
 }
 
-/* Adds the push of particle n on particle q. even: all volumes are the same. */
-UN_KERNEL void add_push(float sum[3], const neighbourhood *near, int32_t n, int32_t q, bool even)
+/* Adds the push of particle n on particle q. */
+static void add_push(float sum[3], const neighbourhood *near, int32_t n, int32_t q)
 {
     float dx = near->x[q] - near->x[n], dy = near->y[q] - near->y[n], dz = near->z[q] - near->z[n];
     float d = sqrtf(dx * dx + dy * dy + dz * dz);
-    float share = even ? 0.5f : near->volume[n] / (near->volume[q] + near->volume[n]);
-    if (d < 1e-5f) { /* on top of each other: separate them by their order */
+    float share = near->volume[n] / (near->volume[q] + near->volume[n]);
+    if (n == q || !(d < (float)DISTANCE)) return;
+    if (d < SAME_PLACE) { /* on top of each other: separate them by their order */
         sum[0] += n < q ? (float)DISTANCE * share : -(float)DISTANCE * share;
         return;
     }
@@ -126,47 +149,74 @@ UN_KERNEL void add_push(float sum[3], const neighbourhood *near, int32_t n, int3
     sum[2] += w * dz;
 }
 
-/* A bit for each of the `count` <= RUN particles from `first` on that is near particle q, but not
- * for itself. RUN of them are compared even if there are fewer: two cells hold some 16, and a
- * processor does not foresee their number. */
-UN_KERNEL uint32_t find_near(const neighbourhood *near, int32_t first, int32_t count, int32_t q)
+/* The same of all particles around, one by one. corner: the lowest cell around the node. */
+static void sum_one_by_one(float sum[3], const neighbourhood *near, int32_t corner, int32_t q,
+                           int dim)
 {
-    const un_lanes8 reach2 = un_lanes8_all((float)(DISTANCE * DISTANCE));
-    uint32_t hits = 0, self = (uint32_t)(q - first);
-    for (int32_t n = 0; n < RUN; n += LANES) {
-        un_lanes8 dx = near->x[q] - un_lanes8_load(near->x + first + n);
-        un_lanes8 dy = near->y[q] - un_lanes8_load(near->y + first + n);
-        un_lanes8 dz = near->z[q] - un_lanes8_load(near->z + first + n);
-        hits |= un_lanes8_less(dx * dx + dy * dy + dz * dz, reach2) << n;
+    sum[0] = sum[1] = sum[2] = 0;
+    for (int row = 0; row < 1 << (dim - 1); row++) {
+        int32_t c = corner + SIDE * ((row & 1) + SIDE * (row >> 1));
+        for (int32_t n = near->first[c]; n < near->first[c + 2]; n++) add_push(sum, near, n, q);
     }
-    hits &= (1u << count) - 1;
-    return hits & ~(self < RUN ? 1u << self : 0);
 }
 
-/* DISTANCE is half a cell, so all overlapping particles lie in the eight cells around the nearest
- * node: four runs of two cells; in 2D four cells, two runs. The few that are near are taken one by
- * one, those of two runs together. */
-UN_KERNEL void overlap_sum(float sum[3], const neighbourhood *near, int32_t q, int dim, bool even)
+/* DISTANCE is half a cell, so all particles that overlap with one lie in the cells around its
+ * nearest node. They are copied there once for all particles that have this node. */
+UN_KERNEL void surround(surroundings *around, const neighbourhood *near, int32_t corner, int dim,
+                        bool even)
 {
-    const float x[3] = {near->x[q], near->y[q], near->z[q]};
-    int32_t lo[3] = {0}, from[2];
-    for (int a = 0; a < dim; a++) lo[a] = un_clampi((int32_t)(x[a] - 0.5f), 0, SIDE - 2);
-    for (int pair = 0; pair < 1 << (dim - 2); pair++) {
-        uint64_t hits = 0;
-        for (int half = 0; half < 2; half++) {
-            int32_t c = lo[0] + SIDE * (lo[1] + half + SIDE * (lo[2] + pair));
-            int32_t first = near->first[c], end = near->first[c + 2];
-            for (; end - first > RUN; first += RUN)
-                for (uint32_t more = find_near(near, first, RUN, q); more; more &= more - 1)
-                    add_push(sum, near, first + __builtin_ctz(more), q, even);
-            from[half] = first - 32 * half;
-            hits |= (uint64_t)find_near(near, first, end - first, q) << 32 * half;
+    int32_t count = 0;
+    for (int row = 0; row < 1 << (dim - 1); row++) { /* a pair of cells along x is one run */
+        int32_t c = corner + SIDE * ((row & 1) + SIDE * (row >> 1));
+        int32_t first = near->first[c], some = near->first[c + 2] - first;
+        if (some > AROUND_MAX - count) some = AROUND_MAX - count;
+        for (int32_t n = 0; n < some; n += WIDE) { /* what is too much is overwritten */
+            un_lanes16_store(around->x + count + n, un_lanes16_load(near->x + first + n));
+            un_lanes16_store(around->y + count + n, un_lanes16_load(near->y + first + n));
+            un_lanes16_store(around->z + count + n, un_lanes16_load(near->z + first + n));
+            if (!even)
+                un_lanes16_store(around->volume + count + n,
+                                 un_lanes16_load(near->volume + first + n));
         }
-        for (; hits; hits &= hits - 1) {
-            int32_t bit = __builtin_ctzll(hits);
-            add_push(sum, near, from[bit >> 5] + bit, q, even);
-        }
+        count += some;
     }
+    un_lanes16_store(around->x + count, un_lanes16_all(FAR_AWAY));
+    un_lanes16_store(around->y + count, un_lanes16_all(FAR_AWAY));
+    un_lanes16_store(around->z + count, un_lanes16_all(FAR_AWAY));
+    if (!even) un_lanes16_store(around->volume + count, un_lanes16_all(1));
+    around->count = count;
+}
+
+/* The sum over the particles around q's node, sixteen at a time: few of them overlap with q, but
+ * which do is hard to foresee, and pushes that are not needed cost less than branches.
+ * (d0 - d) / d = d0 / d - 1 is positive only where they overlap, and d is 0 for q itself.
+ * even: all volumes are the same. */
+UN_KERNEL void overlap_sum(float sum[4], const surroundings *around, const neighbourhood *near,
+                           int32_t q, bool even)
+{
+    const un_lanes16 zero = un_lanes16_all(0), least = un_lanes16_all(SAME_PLACE * SAME_PLACE);
+    const un_lanes16 x = un_lanes16_all(near->x[q]), y = un_lanes16_all(near->y[q]);
+    const un_lanes16 z = un_lanes16_all(near->z[q]), distance = un_lanes16_all((float)DISTANCE);
+    un_lanes16 sums[4] = {zero, zero, zero, zero}; /* of the pushes, of (d0 - d) / d */
+    for (int32_t n = 0; n < around->count; n += WIDE) {
+        un_lanes16 dx = x - un_lanes16_load(around->x + n);
+        un_lanes16 dy = y - un_lanes16_load(around->y + n);
+        un_lanes16 dz = z - un_lanes16_load(around->z + n);
+        un_lanes16 d2 = un_lanes16_mad(dx, dx, un_lanes16_mad(dy, dy, dz * dz));
+        un_lanes16 w = un_lanes16_rsqrt(un_lanes16_max(d2, least));
+        w = un_lanes16_max(un_lanes16_mad(distance, w, un_lanes16_all(-1)), zero);
+        sums[3] += w;
+        if (!even) {
+            un_lanes16 volume = un_lanes16_load(around->volume + n);
+            w *= volume * un_lanes16_inverse(volume + near->volume[q]);
+        }
+        sums[0] = un_lanes16_mad(w, dx, sums[0]);
+        sums[1] = un_lanes16_mad(w, dy, sums[1]);
+        sums[2] = un_lanes16_mad(w, dz, sums[2]);
+    }
+    un_lanes16_sum4(sum, sums);
+    if (even)
+        for (int axis = 0; axis < 3; axis++) sum[axis] *= 0.5f;
 }
 
 /* Eight moves, in cells. */
@@ -246,60 +296,125 @@ UN_KERNEL void allow_moves(moves *m, const correct_args *a, const int32_t corner
     for (int axis = 0; axis < 3; axis++) m->of[axis] *= scale;
 }
 
-/* Eight particles from q on, or those of them before end. */
-UN_KERNEL void find_eight(const correct_args *a, const neighbourhood *near, const int32_t corner[3],
-                          int32_t q, int32_t end, int dim, bool even)
+/* Particles whose pushes have been added up. */
+typedef struct pending {
+    int32_t count, q[LANES];
+    float move[3][LANES];
+} pending;
+
+UN_KERNEL void move_pending(const correct_args *a, const neighbourhood *near,
+                            const int32_t corner[3], pending *some, int dim)
 {
-    int32_t count = (int32_t)un_min64(end - q, LANES);
-    float move[3][LANES] = {0};
-    bool any = false;
-    for (int32_t n = 0; n < count; n++) {
-        float sum[3] = {0, 0, 0};
-        overlap_sum(sum, near, q + n, dim, even);
-        any |= sum[0] != 0 || sum[1] != 0 || sum[2] != 0;
-        for (int axis = 0; axis < 3; axis++) move[axis][n] = (float)STRENGTH * sum[axis];
+    float at[3][LANES] = {0};
+    int32_t id[LANES];
+    for (int32_t n = 0; n < some->count; n++) {
+        int32_t q = some->q[n];
+        id[n] = near->id[q];
+        at[0][n] = near->x[q], at[1][n] = near->y[q], at[2][n] = near->z[q];
     }
-    if (!any) return; /* all are zero already */
-    un_lanes8 x[3] = {un_lanes8_load(near->x + q), un_lanes8_load(near->y + q),
-                      un_lanes8_load(near->z + q)};
+    un_lanes8 x[3];
     moves m;
-    for (int axis = 0; axis < 3; axis++) m.of[axis] = un_lanes8_load(move[axis]);
-    allow_moves(&m, a, corner, x, near->id + q, count, dim);
     for (int axis = 0; axis < 3; axis++) {
-        un_lanes8_store(move[axis], m.of[axis]);
-        for (int32_t n = 0; n < count; n++) a->move[axis][near->id[q + n]] = move[axis][n];
+        x[axis] = un_lanes8_load(at[axis]);
+        m.of[axis] = un_lanes8_load(some->move[axis]);
     }
+    allow_moves(&m, a, corner, x, id, some->count, dim);
+    for (int axis = 0; axis < 3; axis++)
+        for (int32_t n = 0; n < some->count; n++) a->move[axis][id[n]] = m.of[axis][n];
+    some->count = 0;
 }
 
-/* Does the liquid end, or the domain not, within a->deep cells of a row of a block's cells? */
-UN_KERNEL bool is_shallow(const correct_args *a, const int32_t from[3], int dim)
+/* Of the block's own particles in a bit's row each, by their nearest node. */
+UN_KERNEL void sort_by_node(neighbourhood *near, uint64_t rows, int dim)
 {
-    const un_grid *g = a->bins->grid;
-    int32_t low[3] = {0}, high[3] = {0};
-    for (int axis = 0; axis < dim; axis++) {
-        low[axis] = un_clampi(from[axis] - a->deep, 1, g->n[axis] - 2);
-        high[axis] =
-            un_clampi(from[axis] + (axis == 0 ? UN_BLOCK - 1 : 0) + a->deep, 1, g->n[axis] - 2);
-    }
-    for (int32_t k = low[2]; k <= high[2]; k++)
-        for (int32_t j = low[1]; j <= high[1]; j++) {
-            const float *phi = a->phi + un_grid_cell(g, 0, j, k);
-            bool air = false;
-            for (int32_t i = low[0]; i <= high[0]; i++) air |= !(phi[i] < 0);
-            if (air) return true;
+    const int32_t nodes = dim == 2 ? NODES * NODES : NODES * NODES * NODES;
+    memset(near->at_node, 0, (size_t)(nodes + 1) * sizeof *near->at_node);
+    for (uint64_t left = rows; left; left &= left - 1) {
+        int32_t row = __builtin_ctzll(left), k = row / UN_BLOCK;
+        int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + (dim == 2 ? 0 : SIDE * (k + 1)));
+        for (int32_t q = near->first[c]; q < near->first[c + UN_BLOCK]; q++) {
+            int32_t node = un_clampi((int32_t)(near->x[q] - 0.5f), 0, NODES - 1);
+            node += NODES * un_clampi((int32_t)(near->y[q] - 0.5f), 0, NODES - 1);
+            if (dim == 3)
+                node += NODES * NODES * un_clampi((int32_t)(near->z[q] - 0.5f), 0, NODES - 1);
+            near->node[q] = (int16_t)node;
         }
-    return false;
+        for (int32_t q = near->first[c]; q < near->first[c + UN_BLOCK]; q++)
+            near->at_node[near->node[q] + 1]++;
+    }
+    for (int32_t n = 0; n < nodes; n++) near->at_node[n + 1] += near->at_node[n];
+    for (uint64_t left = rows; left; left &= left - 1) {
+        int32_t row = __builtin_ctzll(left), k = row / UN_BLOCK;
+        int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + (dim == 2 ? 0 : SIDE * (k + 1)));
+        for (int32_t q = near->first[c]; q < near->first[c + UN_BLOCK]; q++)
+            near->moved[near->at_node[near->node[q]]++] = q; /* now where a node's end */
+    }
 }
 
-/* Of the rows of a block, a bit for each that is not left out. corner: the lowest cell of the ring.
- */
+UN_KERNEL void find_moves_of(const correct_args *a, const neighbourhood *near,
+                             const int32_t corner[3], int dim, bool even)
+{
+    surroundings around;
+    pending some = {.count = 0};
+    for (int32_t node = 0, m = 0; node < (dim == 2 ? NODES * NODES : NODES * NODES * NODES);
+         node++) {
+        if (m == near->at_node[node]) continue;
+        int32_t c = node % NODES + SIDE * (node / NODES % NODES + SIDE * (node / (NODES * NODES)));
+        surround(&around, near, c, dim, even);
+        for (; m < near->at_node[node]; m++) {
+            int32_t q = near->moved[m];
+            float sum[4];
+            overlap_sum(sum, &around, near, q, even);
+            if (sum[3] > MET_MAX) sum_one_by_one(sum, near, c, q, dim);
+            some.q[some.count] = q;
+            for (int axis = 0; axis < 3; axis++)
+                some.move[axis][some.count] = (float)STRENGTH * sum[axis];
+            if (++some.count == LANES) move_pending(a, near, corner, &some, dim);
+        }
+    }
+    if (some.count > 0) move_pending(a, near, corner, &some, dim);
+}
+
+/* Is there air, or an open side, among the cells from low to high of a row? */
+UN_KERNEL bool has_air(const float *phi, int32_t low, int32_t high)
+{
+    bool air = false;
+    if (high - low + 1 < LANES) {
+        for (int32_t i = low; i <= high; i++) air |= !(phi[i] < 0);
+        return air;
+    }
+    un_bits8 liquid = (un_bits8){0} == 0;
+    for (int32_t i = low; i + LANES <= high; i += LANES)
+        liquid &= (un_bits8)(un_lanes8_load(phi + i) < 0);
+    liquid &= (un_bits8)(un_lanes8_load(phi + high - LANES + 1) < 0);
+    return un_bits8_mask(liquid) != (1u << LANES) - 1;
+}
+
+/* Of the rows of a block, a bit for each that is not left out: the liquid ends, or the domain does
+ * not, within a->deep cells of it. corner: the lowest cell of the ring. */
 UN_KERNEL uint64_t find_rows(const correct_args *a, const int32_t corner[3], int dim)
 {
+    const un_grid *g = a->bins->grid;
+    const int32_t reach = a->deep, side = UN_BLOCK + 2 * reach, layers = dim == 2 ? 1 : side;
+    uint32_t air[UN_BLOCK + 2 * DEEP_MAX]; /* by layer: a bit for each row around the block */
     uint64_t rows = 0;
-    for (int32_t row = 0; row < (dim == 2 ? UN_BLOCK : UN_BLOCK * UN_BLOCK); row++) {
-        const int32_t from[3] = {corner[0] + 1, corner[1] + 1 + row % UN_BLOCK,
-                                 dim == 2 ? 0 : corner[2] + 1 + row / UN_BLOCK};
-        rows |= (uint64_t)(a->deep == 0 || is_shallow(a, from, dim)) << row;
+    if (reach == 0) return UINT64_MAX >> (dim == 2 ? 64 - UN_BLOCK : 0);
+    const int32_t from[3] = {corner[0] + 1 - reach, corner[1] + 1 - reach, corner[2] + 1 - reach};
+    int32_t low = un_clampi(from[0], 1, g->n[0] - 2);
+    int32_t high = un_clampi(from[0] + side - 1, 1, g->n[0] - 2);
+    for (int32_t z = 0; z < layers; z++) {
+        int32_t k = dim == 2 ? 0 : un_clampi(from[2] + z, 1, g->n[2] - 2);
+        air[z] = 0;
+        for (int32_t y = 0; y < side; y++) {
+            int32_t j = un_clampi(from[1] + y, 1, g->n[1] - 2);
+            air[z] |= (uint32_t)has_air(a->phi + un_grid_cell(g, 0, j, k), low, high) << y;
+        }
+    }
+    for (int32_t k = 0; k < (dim == 2 ? 1 : UN_BLOCK); k++) {
+        uint32_t around = 0, shallow = 0;
+        for (int32_t z = k; z <= (dim == 2 ? k : k + 2 * reach); z++) around |= air[z];
+        for (int32_t y = 0; y <= 2 * reach; y++) shallow |= around >> y;
+        rows |= (uint64_t)(shallow & ((1u << UN_BLOCK) - 1)) << UN_BLOCK * k;
     }
     return rows;
 }
@@ -323,18 +438,11 @@ UN_KERNEL void find_moves_in(const correct_args *a, int64_t begin, int64_t end, 
         uint64_t rows = find_rows(a, corner, dim);
         if (!rows) continue;
         gather(&near, a, corner, dim);
-        for (int32_t row = 0; row < block_cells / UN_BLOCK; row++) {
-            if (!(rows >> row & 1)) continue;
-            int32_t c = 1 + SIDE * (row % UN_BLOCK + 1 + SIDE * (row / UN_BLOCK + 1));
-            if (dim == 2) c = 1 + SIDE * (row + 1);
-            int32_t last = near.first[c + UN_BLOCK];
-            for (int32_t q = near.first[c]; q < last; q += LANES) {
-                if (near.even)
-                    find_eight(a, &near, corner, q, last, dim, true);
-                else
-                    find_eight(a, &near, corner, q, last, dim, false);
-            }
-        }
+        sort_by_node(&near, rows, dim);
+        if (near.even)
+            find_moves_of(a, &near, corner, dim, true);
+        else
+            find_moves_of(a, &near, corner, dim, false);
     }
 }
 
@@ -344,38 +452,61 @@ static void find_moves(void *arg, int64_t begin, int64_t end)
     UN_BY_DIM(a->bins->grid->dim, find_moves_in(a, begin, end, dim));
 }
 
-/* Drops a move that would pass through a wall, or end too close to one and closer than it began. */
-static void apply_moves(void *arg, int64_t begin, int64_t end)
+/* Eight from q on, where only the sides of the domain can stop them. */
+UN_KERNEL void apply_eight(const correct_args *a, int64_t q, double margin, int dim)
 {
-    correct_args *a = arg;
+    const un_grid *g = a->bins->grid;
+    const double size[3] = {g->size.x, g->size.y, g->size.z};
+    un_doubles8 x[3], to[3];
+    un_longs8 inside = (un_longs8){0} == 0;
+    for (int axis = 0; axis < dim; axis++) {
+        x[axis] = un_doubles8_load(a->particles->x[axis] + q, 8);
+        to[axis] = x[axis] + un_doubles8_of_floats(un_lanes8_load(a->move[axis] + q));
+        inside &= (to[axis] >= margin) & (to[axis] <= size[axis] - margin);
+    }
+    for (int axis = 0; axis < dim; axis++) {
+        un_longs8 kept = ((un_longs8)to[axis] & inside) | ((un_longs8)x[axis] & ~inside);
+        memcpy(a->particles->x[axis] + q, &kept, sizeof kept);
+    }
+}
+
+/* Drops a move that would pass through a wall, or end too close to one and closer than it began. */
+static void apply_one(const correct_args *a, int64_t q, double margin)
+{
     un_particles *p = a->particles;
     const un_grid *g = a->bins->grid;
-    double margin = 0.02 * g->h;
-    double size[3] = {g->size.x, g->size.y, g->size.z};
-    for (int64_t q = begin; q < end; q++) {
-        if (a->move[0][q] == 0 && a->move[1][q] == 0 && a->move[2][q] == 0) continue;
-        un_vec3 x = un_particle_position(p, q);
-        un_vec3 to = {x.x + a->move[0][q], x.y + a->move[1][q], x.z + a->move[2][q]};
-        double t[3] = {to.x, to.y, to.z};
-        bool outside = false;
-        for (int axis = 0; axis < g->dim; axis++)
-            outside |= t[axis] < margin || t[axis] > size[axis] - margin;
-        if (outside) continue;
-        /* A thin plate between nodes seems farther away than it is, by less than a cell, and the
-         * nodes no longer know where a moving one came from. */
-        if (a->walls->bodies->count > 0) {
-            bool near = un_walls_distance(a->walls, to) < g->h;
-            if (near && !un_open_move(a->walls, x, to, margin)) continue;
-            if (!near && a->walls->bodies->moving && !un_open_way(a->walls, x, to)) continue;
-        }
-        for (int axis = 0; axis < 3; axis++) p->x[axis][q] = t[axis];
+    const double size[3] = {g->size.x, g->size.y, g->size.z};
+    if (a->move[0][q] == 0 && a->move[1][q] == 0 && a->move[2][q] == 0) return;
+    un_vec3 x = un_particle_position(p, q);
+    un_vec3 to = {x.x + a->move[0][q], x.y + a->move[1][q], x.z + a->move[2][q]};
+    double t[3] = {to.x, to.y, to.z};
+    for (int axis = 0; axis < g->dim; axis++)
+        if (t[axis] < margin || t[axis] > size[axis] - margin) return;
+    /* A thin plate between nodes seems farther away than it is, by less than a cell, and the nodes
+     * no longer know where a moving one came from. */
+    if (a->walls->bodies->count > 0) {
+        bool near = un_walls_distance(a->walls, to) < g->h;
+        if (near && !un_open_move(a->walls, x, to, margin)) return;
+        if (!near && a->walls->bodies->moving && !un_open_way(a->walls, x, to)) return;
     }
+    for (int axis = 0; axis < g->dim; axis++) p->x[axis][q] = t[axis];
+}
+
+static void apply_moves(void *arg, int64_t begin, int64_t end)
+{
+    const correct_args *a = arg;
+    double margin = 0.02 * a->bins->grid->h;
+    if (a->walls->bodies->count == 0)
+        for (; begin + 8 <= end; begin += 8)
+            UN_BY_DIM(a->bins->grid->dim, apply_eight(a, begin, margin, dim));
+    for (; begin < end; begin++) apply_one(a, begin, margin);
 }
 
 un_status un_particles_correct(un_context *ctx, un_arena *arena, un_particles *particles,
                                const un_bins *bins, const float *phi, const un_walls *walls,
                                int32_t deep)
 {
+    UN_ASSERT(deep <= DEEP_MAX);
     correct_args a = {particles, bins, phi, walls, {NULL, NULL, NULL}, deep};
     for (int axis = 0; axis < 3; axis++) {
         a.move[axis] = un_arena_alloc(arena, (size_t)particles->count + 1, sizeof(float));
