@@ -85,6 +85,8 @@ static inline void un_advect_finish(un_particles *p, int64_t q, un_vec3 v, un_ve
     un_particle_set_velocity(p, q, un_mad(v, lead, p->fall[q] * (1.0 / UN_FALL_FREE)));
 }
 
+/* Particles keep this distance from solids and closed sides, in cells. */
+#define UN_ADVECT_MARGIN 0.01
 /* Sweeps a point from `from` to `to` through the step against sides and bodies. Returns where it
  * ends. *v loses its part into the walls that it hit; its slip along them falls by their friction
  * every 1/100 s. */

@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-/* Particles keep this distance from solids, in cells. */
-#define MARGIN 0.01
 #define SLIDE_ROUNDS 4
 /* A particle that comes less than this share of its way is held. It keeps no more speed than it had
  * on that way: what holds it holds it in the next step too, and FLIP would add to its speed in
@@ -23,7 +21,7 @@
 /* A path that falls less than this towards a wall, per length, goes along it. Round-off makes every
  * other path along a slanted wall fall by 1e-17, and what slides there would stop at once. */
 #define GRAZING 1e-6
-/* Upper bound on marching steps; at MARGIN per step, twenty cells of grazing. */
+/* Upper bound on marching steps; at UN_ADVECT_MARGIN per step, twenty cells of grazing. */
 #define MARCH_STEPS 2000
 
 typedef struct hit {
@@ -167,7 +165,7 @@ static bool slide_and_tell(const un_bodies *bodies, int32_t b, un_vec3 from, un_
 static un_vec3 stop_at_walls(const un_walls *walls, un_vec3 from, un_vec3 to, double dt, un_vec3 *v,
                              un_hit *met)
 {
-    double margin = MARGIN * walls->grid->h;
+    double margin = UN_ADVECT_MARGIN * walls->grid->h;
     clamp_sides(walls, &to, v, margin);
     if (walls->bodies->count == 0) return to;
     un_vec3 aim = to;

@@ -4,6 +4,7 @@
 #define UN_BASE_LANES_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -278,6 +279,49 @@ static inline un_doubles8 un_doubles8_abs(un_doubles8 a)
 {
     return (un_doubles8)((un_longs8)a & INT64_MAX);
 }
+static inline un_doubles8 un_doubles8_all(double v)
+{
+    return (un_doubles8){v, v, v, v, v, v, v, v};
+}
+static inline un_doubles8 un_doubles8_sqrt(un_doubles8 a)
+{
+#if defined(__AVX512F__)
+    return (un_doubles8)_mm512_sqrt_pd((__m512d)a);
+#else
+    un_doubles8 out;
+    for (int i = 0; i < 8; i++) out[i] = sqrt(a[i]);
+    return out;
+#endif
+}
+/* a where all bits of the lane are set, b where none are. */
+static inline un_doubles8 un_doubles8_choose(un_longs8 bits, un_doubles8 a, un_doubles8 b)
+{
+    return (un_doubles8)(((un_longs8)a & bits) | ((un_longs8)b & ~bits));
+}
+/* Truncated, and between 0 and hi: as a cast to an integer, but the number stays a double. */
+static inline un_doubles8 un_doubles8_place(un_doubles8 s, double hi)
+{
+#if defined(__AVX512F__)
+    __m512d whole = _mm512_roundscale_pd((__m512d)s, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    whole = _mm512_max_pd(whole, _mm512_setzero_pd());
+    return (un_doubles8)_mm512_min_pd(whole, _mm512_set1_pd(hi));
+#else
+    un_doubles8 whole = __builtin_convertvector(__builtin_convertvector(s, un_bits8), un_doubles8);
+    whole = un_doubles8_choose(whole > 0, whole, un_doubles8_all(0));
+    return un_doubles8_choose(whole < hi, whole, un_doubles8_all(hi));
+#endif
+}
+/* Is it set in all lanes, all bits of a lane being alike? */
+static inline bool un_longs8_all(un_longs8 bits)
+{
+#if defined(__AVX512DQ__)
+    return _mm512_movepi64_mask((__m512i)bits) == 0xff;
+#else
+    int64_t all = -1;
+    for (int i = 0; i < 8; i++) all &= bits[i];
+    return all != 0;
+#endif
+}
 /* a, or 0 if that is more. */
 static inline un_doubles8 un_doubles8_positive(un_doubles8 a)
 {
@@ -331,6 +375,12 @@ static inline un_lanes8 un_lanes8_some(const float *v, int n)
     un_lanes8 out = {v[0]};
     if (n == 8) memcpy(&out, v, sizeof out);
     return out;
+}
+static inline un_longs8 un_longs8_of_bytes(const uint8_t *v)
+{
+    un_bytes8 from;
+    memcpy(&from, v, sizeof from);
+    return __builtin_convertvector(from, un_longs8);
 }
 static inline un_lanes8 un_lanes8_of_bytes(const uint8_t *v, int n)
 {

@@ -254,6 +254,9 @@ static inline un_vec3 un_eight_of(const un_eight *e, int64_t n)
 }
 /* The velocity at eight points (grid_eight.c), a third of the time for each. */
 void un_faces_sample_eight(un_eight *out, const un_grid *g, double *const u[3], const un_eight *x);
+/* Two velocities at the same points. */
+void un_faces_sample_two(un_eight out[2], const un_grid *g, double *const u[3],
+                         double *const other[3], const un_eight *x);
 /* The middle of the lower face of cell (i, j, k) across an axis. */
 static inline un_vec3 un_grid_face_center(const un_grid *g, int axis, int32_t i, int32_t j,
                                           int32_t k)

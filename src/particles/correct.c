@@ -383,7 +383,7 @@ UN_KERNEL bool has_air(const float *phi, int32_t low, int32_t high)
         for (int32_t i = low; i <= high; i++) air |= !(phi[i] < 0);
         return air;
     }
-    un_bits8 liquid = (un_bits8){0} == 0;
+    un_bits8 liquid = ~(un_bits8){0};
     for (int32_t i = low; i + LANES <= high; i += LANES)
         liquid &= (un_bits8)(un_lanes8_load(phi + i) < 0);
     liquid &= (un_bits8)(un_lanes8_load(phi + high - LANES + 1) < 0);
@@ -458,15 +458,15 @@ UN_KERNEL void apply_eight(const correct_args *a, int64_t q, double margin, int 
     const un_grid *g = a->bins->grid;
     const double size[3] = {g->size.x, g->size.y, g->size.z};
     un_doubles8 x[3], to[3];
-    un_longs8 inside = (un_longs8){0} == 0;
+    un_longs8 inside = ~(un_longs8){0};
     for (int axis = 0; axis < dim; axis++) {
         x[axis] = un_doubles8_load(a->particles->x[axis] + q, 8);
         to[axis] = x[axis] + un_doubles8_of_floats(un_lanes8_load(a->move[axis] + q));
         inside &= (to[axis] >= margin) & (to[axis] <= size[axis] - margin);
     }
     for (int axis = 0; axis < dim; axis++) {
-        un_longs8 kept = ((un_longs8)to[axis] & inside) | ((un_longs8)x[axis] & ~inside);
-        memcpy(a->particles->x[axis] + q, &kept, sizeof kept);
+        to[axis] = un_doubles8_choose(inside, to[axis], x[axis]);
+        memcpy(a->particles->x[axis] + q, &to[axis], sizeof to[axis]);
     }
 }
 

@@ -2,6 +2,8 @@
  * Bridson, Fluid Simulation, ch. 7]. */
 #include "transfer/transfer.h"
 
+#include "base/lanes.h"
+
 typedef struct faces_args {
     double *const *u, *const *weight;
     const un_grid *grid;
@@ -198,18 +200,84 @@ static void update_one(const particles_args *a, int64_t q, un_vec3 now, un_vec3 
     p->fall[q] = un_particle_fall(un_sub(v, was), a->fall_unit);
 }
 
+UN_KERNEL un_doubles8 dot_eight(const un_doubles8 a[3], const un_doubles8 b[3])
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/* un_flip_share, with its un_flip_way. slip2: the square of the slip. */
+UN_KERNEL un_doubles8 share_eight(const particles_args *a, un_doubles8 pic, un_doubles8 slip2,
+                                  un_doubles8 v2, un_doubles8 speed2)
+{
+    const un_flip *flip = a->flip;
+    double h = a->grid->h, g2 = un_dot(flip->gravity, flip->gravity);
+    un_doubles8 most = un_doubles8_all(h), way = un_doubles8_sqrt(slip2) * flip->dt;
+    un_longs8 same = (slip2 * slip2 <= g2 * h * h) | (v2 <= speed2);
+    if (g2 != 0 && !un_longs8_all(same)) {
+        un_doubles8 less = UN_SLIP_SHARE * un_doubles8_sqrt(speed2) + sqrt(sqrt(g2) * h);
+        less *= flip->dt;
+        most = un_doubles8_choose(same | (less >= h), most, less);
+    }
+    un_longs8 far = way > most;
+    if (un_longs8_all(~far)) return pic;
+    un_doubles8 kept = 1 - most / way;
+    return un_doubles8_choose(far & (kept > pic), kept, pic);
+}
+
+/* Eight of update_one at once, with the same bits. */
+static void update_eight(const particles_args *a, int64_t q, const un_eight *now_at,
+                         const un_eight *before_at)
+{
+    un_particles *p = a->particles;
+    const un_flip *flip = a->flip;
+    const double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
+    const double gravity[3] = {flip->gravity.x, flip->gravity.y, flip->gravity.z};
+    const un_doubles8 unit[3] = {un_doubles8_all(a->fall_unit.x), un_doubles8_all(a->fall_unit.y),
+                                 un_doubles8_all(a->fall_unit.z)};
+    un_longs8 flies = (un_longs8_of_bytes(p->flags + q) & UN_PARTICLE_BALLISTIC) != 0;
+    un_doubles8 fall = __builtin_convertvector(un_longs8_of_bytes(p->fall + q), un_doubles8);
+    un_doubles8 was[3], v[3], now[3], slip[3], change[3];
+    fall *= -1.0 / UN_FALL_FREE;
+    for (int axis = 0; axis < 3; axis++) {
+        now[axis] = un_doubles8_load(now_at->of[axis], 8);
+        was[axis] = un_doubles8_load(p->v[axis] + q, 8) + lead[axis] * fall;
+        v[axis] = was[axis] + (now[axis] - un_doubles8_load(before_at->of[axis], 8));
+        slip[axis] = v[axis] - now[axis];
+    }
+    un_doubles8 speed2 = dot_eight(now, now), stir = speed2 * a->inverse_quiet;
+    un_doubles8 pic = a->pic + (a->pic_quiet - a->pic) / (1 + stir * stir);
+    un_doubles8 share = share_eight(a, pic, dot_eight(slip, slip), dot_eight(v, v), speed2);
+    for (int axis = 0; axis < 3; axis++) {
+        v[axis] += slip[axis] * -share;
+        change[axis] = v[axis] - was[axis];
+        v[axis] = un_doubles8_choose(flies, was[axis] + flip->dt * gravity[axis], v[axis]);
+        memcpy(p->v[axis] + q, &v[axis], sizeof v[axis]);
+    }
+    un_doubles8 freely = dot_eight(change, unit), part = freely + 0.5; /* as un_fall_of */
+    part = un_doubles8_choose(part < UINT8_MAX, part, un_doubles8_all(UINT8_MAX));
+    part = un_doubles8_choose(freely < UN_FALL_LEAST * UN_FALL_FREE, un_doubles8_all(0), part);
+    part = un_doubles8_choose(flies, un_doubles8_all(UN_FALL_FREE), part);
+    un_bytes8 bytes = __builtin_convertvector(__builtin_convertvector(part, un_bits8), un_bytes8);
+    memcpy(p->fall + q, &bytes, sizeof bytes);
+}
+
 static void update(void *arg, int64_t begin, int64_t end)
 {
     const particles_args *a = arg;
-    un_eight x, now, before;
+    bool plain = a->grid->dim == 3 && !a->viscous;
+    un_eight x, sampled[2];
+    const un_eight *now = &sampled[0], *before = &sampled[1];
     for (int64_t q = begin; q < end; q += 8) {
         int64_t count = un_min64(end - q, 8);
         un_eight_load(&x, a->particles->x, q, count);
-        un_faces_sample_eight(&now, a->grid, a->u_new, &x);
-        un_faces_sample_eight(&before, a->grid, a->u_old, &x);
+        un_faces_sample_two(sampled, a->grid, a->u_new, a->u_old, &x);
+        if (plain && count == 8) {
+            update_eight(a, q, now, before);
+            continue;
+        }
         for (int64_t n = 0; n < count; n++)
-            update_one(a, q + n, un_v3(now.of[0][n], now.of[1][n], now.of[2][n]),
-                       un_v3(before.of[0][n], before.of[1][n], before.of[2][n]));
+            update_one(a, q + n, un_v3(now->of[0][n], now->of[1][n], now->of[2][n]),
+                       un_v3(before->of[0][n], before->of[1][n], before->of[2][n]));
     }
 }
 

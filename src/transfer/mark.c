@@ -2,6 +2,8 @@
  * lies there. */
 #include "transfer/transfer.h"
 
+#include "base/lanes.h"
+
 /* Particles this close to the surface, in cells, count as near it. */
 #define SURFACE_DEPTH 1.5
 /* Drops in a leaf this many times wider than their own stay drops (particles/drops.c). */
@@ -124,40 +126,88 @@ typedef struct grid_args {
     const un_cling *cling;
 } grid_args;
 
-/* One instruction, where fminf is a call. */
+/* One instruction, where fminf and fmaxf are calls. */
 static inline float lesser(float a, float b)
 {
     return a < b ? a : b;
 }
+static inline float greater(float a, float b)
+{
+    return a > b ? a : b;
+}
 
-UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, double *sums, int dim)
+/* Cells of a particle: the lowest of those whose centres are around it, and the one it is in. */
+typedef struct mark_places {
+    int64_t base[8], cell[8];
+} mark_places;
+
+UN_KERNEL void find_one_place(mark_places *at, const grid_args *a, int64_t q, int dim)
+{
+    un_vec3 x = un_particle_position(a->particles, q);
+    at->base[0] = un_grid_stencil_in(a->grid, x, 0.5, dim).base;
+    at->cell[0] = un_grid_stencil_in(a->grid, x, 0, dim).base;
+}
+
+/* The same of eight. */
+UN_KERNEL void find_places(mark_places *at, const grid_args *a, int64_t q, int dim)
+{
+    const un_grid *g = a->grid;
+    const double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
+    un_doubles8 base = {0}, cell = {0};
+    for (int axis = 0; axis < dim; axis++) {
+        un_doubles8 s = un_doubles8_load(a->particles->x[axis] + q, 8) - origin[axis];
+        s *= g->inverse_h;
+        base += un_doubles8_place(s - 0.5, g->n[axis] - 2) * (double)g->stride[axis];
+        cell += un_doubles8_place(s, g->n[axis] - 2) * (double)g->stride[axis];
+    }
+    un_longs8 whole[2] = {__builtin_convertvector(base, un_longs8),
+                          __builtin_convertvector(cell, un_longs8)};
+    memcpy(at->base, &whole[0], sizeof at->base);
+    memcpy(at->cell, &whole[1], sizeof at->cell);
+}
+
+UN_KERNEL void mark_one(const grid_args *a, int64_t q, int64_t base, int64_t cell, double *sums,
+                        int dim)
 {
     un_particles *p = a->particles;
     const un_grid *g = a->grid;
     float reach = a->cling ? (float)a->cling->reach : 0;
     bool thin = a->cling && a->cling->walls && a->cling->walls->parted;
-    for (int64_t q = begin; q < end; q++) {
+    const float *v = a->phi + base;
+    int64_t sy = g->stride[1];
+    float least = lesser(lesser(v[0], v[1]), lesser(v[sy], v[sy + 1]));
+    float most = greater(greater(v[0], v[1]), greater(v[sy], v[sy + 1]));
+    if (dim == 3) {
+        v += g->stride[2];
+        least = lesser(least, lesser(lesser(v[0], v[1]), lesser(v[sy], v[sy + 1])));
+        most = greater(most, greater(greater(v[0], v[1]), greater(v[sy], v[sy + 1])));
+    }
+    bool wet = least < reach;
+    if (!wet && a->cling) {
         un_vec3 x = un_particle_position(p, q);
-        un_stencil t = un_grid_stencil_in(g, x, 0.5, dim);
-        const float *v = a->phi + t.base;
-        int64_t sy = g->stride[1], sz = g->stride[2];
-        float least = lesser(lesser(v[0], v[1]), lesser(v[sy], v[sy + 1]));
-        if (dim == 3) {
-            v += sz;
-            least = lesser(least, lesser(lesser(v[0], v[1]), lesser(v[sy], v[sy + 1])));
-        }
-        bool wet = least < reach;
-        if (!wet && a->cling) {
-            double depth = un_grid_sample_in(g, a->phi, x, dim);
-            if (thin) depth = fmin(depth, un_walls_sample_side(a->cling->walls, a->phi, x));
-            wet = depth < a->cling->touch || un_cling_holds_in_grid(a->cling, p, q, depth);
-        }
-        bool thick = !a->thick || a->thick[un_grid_stencil_in(g, x, 0, dim).base];
-        p->flags[q] = (wet ? 0 : UN_PARTICLE_BALLISTIC) | (thick ? 0 : UN_PARTICLE_THIN);
-        if (!wet)
-            sums[0] += 1;
-        else if (thick && un_grid_sample_in(g, a->phi, x, dim) < 0)
-            sums[1] += p->volume[q];
+        double depth = un_grid_sample_in(g, a->phi, x, dim);
+        if (thin) depth = fmin(depth, un_walls_sample_side(a->cling->walls, a->phi, x));
+        wet = depth < a->cling->touch || un_cling_holds_in_grid(a->cling, p, q, depth);
+    }
+    bool thick = !a->thick || a->thick[cell];
+    p->flags[q] = (wet ? 0 : UN_PARTICLE_BALLISTIC) | (thick ? 0 : UN_PARTICLE_THIN);
+    if (!wet)
+        sums[0] += 1;
+    else if (thick &&
+             (most < 0 || un_grid_sample_in(g, a->phi, un_particle_position(p, q), dim) < 0))
+        sums[1] += p->volume[q];
+}
+
+UN_KERNEL void mark_in_grid(const grid_args *a, int64_t begin, int64_t end, double *sums, int dim)
+{
+    mark_places at;
+    for (; begin + 8 <= end; begin += 8) {
+        find_places(&at, a, begin, dim);
+        for (int n = 0; n < 8; n++) mark_one(a, begin + n, at.base[n], at.cell[n], sums, dim);
+    }
+    for (; begin < end; begin++) {
+        find_one_place(&at, a, begin, dim);
+        mark_one(a, begin, at.base[0], at.cell[0], sums, dim);
     }
 }
 

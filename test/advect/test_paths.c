@@ -141,6 +141,40 @@ static void fast_flow_stays_in_the_tank(void **state)
     for (int a = 0; a < 3; a++) free(first[a]);
 }
 
+/* Eight at a time or alone, far from the sides and stopped by them, some flying. */
+static void paths_do_not_depend_on_those_beside_them(void **state)
+{
+    (void)state;
+    enum { COUNT = 2001 };
+    stream all, alone;
+    stream_begin(&all, 2, rotation);
+    stream_begin(&alone, 1, rotation);
+    for (uint64_t q = 0; q < COUNT; q++) {
+        un_vec3 x = {un_random(q, 1), un_random(q, 2), un_random(q, 3)};
+        un_vec3 v = {un_random(q, 4) - 0.5, un_random(q, 5) - 0.5, un_random(q, 6) - 0.5};
+        uint8_t flags = q % 20 == 0 ? UN_PARTICLE_BALLISTIC : 0;
+        add_particle(&all, x, v, flags);
+        add_particle(&alone, x, v, flags);
+        all.particles.fall[q] = alone.particles.fall[q] = (uint8_t)(q % 3 * 60);
+    }
+    un_vec3 gravity = {0, -9.81, 0};
+    int32_t stopped = 0;
+    un_advect_particles(all.tank.ctx, &all.particles, NULL, all.u, all.tank.walls, gravity, 0.04);
+    for (int32_t q = 0; q < COUNT; q++) {
+        un_particles part = un_particles_part(&alone.particles, (un_part){q, q + 1});
+        un_advect_particles(alone.tank.ctx, &part, NULL, alone.u, alone.tank.walls, gravity, 0.04);
+        double side = un_walls_sides(all.tank.walls, un_particle_position(&all.particles, q));
+        stopped += side < 1.01 * UN_ADVECT_MARGIN * all.tank.grid.h;
+    }
+    for (int a = 0; a < 3; a++) {
+        assert_memory_equal(all.particles.x[a], alone.particles.x[a], COUNT * sizeof(double));
+        assert_memory_equal(all.particles.v[a], alone.particles.v[a], COUNT * sizeof(double));
+    }
+    assert_true(stopped > 20 && stopped < COUNT / 4);
+    stream_end(&all);
+    stream_end(&alone);
+}
+
 /* Speeds from a crawl to a hundred cells a step, by flight and by flow: the shortcut for particles
  * far from walls must not miss a plate of a fiftieth of a cell. */
 static void nothing_passes_a_thin_plate(void **state)
@@ -252,6 +286,7 @@ int main(void)
         cmocka_unit_test(paths_are_of_third_order),
         cmocka_unit_test(what_flies_by_itself_follows_a_parabola),
         cmocka_unit_test(nothing_passes_a_thin_plate),
+        cmocka_unit_test(paths_do_not_depend_on_those_beside_them),
         cmocka_unit_test(fast_flow_stays_in_the_tank),
         cmocka_unit_test(paths_begin_with_what_is_known),
     };

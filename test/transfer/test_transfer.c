@@ -343,6 +343,55 @@ static void what_flies_gets_gravity_alone(void **state)
     bath_end(&b);
 }
 
+/* Eight at a time or alone: some slow, some faster than their liquid, some flying. */
+static void particles_do_not_depend_on_those_beside_them(void **state)
+{
+    (void)state;
+    bath b;
+    bath_begin(&b, 2, 3001);
+    un_context *ctx = b.tank.ctx;
+    const un_grid *g = &b.tank.grid;
+    un_particles *p = &b.particles, alone = {0};
+    float *phi = malloc((size_t)g->cell_count * sizeof *phi);
+    for (int64_t c = 0; c < g->cell_count; c++) phi[c] = (float)(0.1 * (face(g, 1, c).y - 0.3));
+    set_linear(&b, b.u, 1);
+    set_linear(&b, b.w, 0.7);
+    p->lead = un_v3(0.01, -0.05, 0.02);
+    check_ok(ctx, un_particles_reserve(ctx, &alone, p->count));
+    for (int32_t q = 0; q < p->count; q++) {
+        for (int a = 0; a < 3; a++) p->v[a][q] *= q % 4 ? 1 : 20;
+        p->fall[q] = (uint8_t)(40 * (q % 4));
+        p->flags[q] = q % 50 == 0 ? UN_PARTICLE_BALLISTIC : 0;
+        un_particle_set_position(&alone, q, un_particle_position(p, q));
+        un_particle_set_velocity(&alone, q, un_particle_velocity(p, q));
+        alone.volume[q] = p->volume[q];
+        alone.fall[q] = p->fall[q];
+        alone.flags[q] = p->flags[q];
+    }
+    alone.lead = p->lead;
+    alone.count = p->count;
+    un_flip flip = {
+        .dt = 0.01, .gravity = un_v3(1, -9, 2), .pic = 1, .pic_quiet = 3, .quiet_speed = 1};
+    double inside, one, sum = 0;
+    un_transfer_to_particles(ctx, p, b.u, b.w, g, &flip);
+    int64_t flying = un_transfer_mark_ballistic(ctx, p, phi, g, NULL, NULL, &inside);
+    for (int32_t q = 0; q < p->count; q++) {
+        un_particles part = un_particles_part(&alone, (un_part){q, q + 1});
+        un_transfer_to_particles(ctx, &part, b.u, b.w, g, &flip);
+        flying -= un_transfer_mark_ballistic(ctx, &part, phi, g, NULL, NULL, &one);
+        sum += one;
+    }
+    for (int a = 0; a < 3; a++)
+        assert_memory_equal(p->v[a], alone.v[a], (size_t)p->count * sizeof *p->v[a]);
+    assert_memory_equal(p->fall, alone.fall, (size_t)p->count);
+    assert_memory_equal(p->flags, alone.flags, (size_t)p->count);
+    assert_int_equal(flying, 0);
+    check_near(sum, inside, 1e-12 * inside);
+    un_particles_free(ctx, &alone);
+    free(phi);
+    bath_end(&b);
+}
+
 /* ---- who flies ---- */
 
 static void particles_without_liquid_around_them_fly(void **state)
@@ -439,6 +488,7 @@ int main(void)
         cmocka_unit_test(particles_stay_with_their_liquid),
         cmocka_unit_test(particles_do_not_outrun_their_liquid),
         cmocka_unit_test(what_flies_gets_gravity_alone),
+        cmocka_unit_test(particles_do_not_depend_on_those_beside_them),
         cmocka_unit_test(particles_without_liquid_around_them_fly),
         cmocka_unit_test(failing_allocations_are_clean),
         cmocka_unit_test(faces_take_the_velocity_at_their_place),
