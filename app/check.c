@@ -32,7 +32,7 @@ static void print_share(int32_t ranks, const un_check_share *share)
     if (share->seconds_per_frame > 0)
         printf("    time      about %s per frame\n", app_seconds(share->seconds_per_frame).text);
     if (share->busy < ranks)
-        printf("    only %d of them have work: the grid has no more blocks of layers\n",
+        printf("    only %d of them have work: the grid has no more bars of rows\n",
                share->busy);
 }
 

@@ -243,7 +243,15 @@ un_status un_scene_check(un_context *ctx, un_scene *scene, un_check *check)
 #define RANK_HALO 1.125
 /* Processor time of two processes over that of two threads. */
 #define RANK_TIME 1.07
-#define ADAPTIVE_TIME 1.34
+/* On a curve: the largest process has this much more than an even part for each doubling. A dam
+ * break at a pillar of 96 cells: 1.07, 1.27 and 1.45 times an even part of what `tet` has on 2, 4
+ * and 8; `octree`, and smaller scenes, less. */
+#define CURVE_BYTES 0.15
+/* The same for time: 1.05 to 1.2 times on 2 measured, 1.4 on a thousand by bench/ranks.py. */
+#define CURVE_TIME 1.1
+#define CURVE_TIME_DOUBLED 0.03
+/* Of every particle, to each process that makes a part of a surface of hulls. */
+#define HULL_BYTES 69.0
 
 /* Rows of cells that a bar's rank has copies of at its sides: of each side that is another's. */
 static double rows_beside(const un_curve *c, const int32_t *first, int32_t ranks, int32_t place)
@@ -297,6 +305,20 @@ static bool knows_solids(const un_scene_def *def)
     return moves || def->fluid.surface_tension > 0;
 }
 
+/* Parts of a curve. */
+static void share_curve(const un_scene_def *def, const un_check *check, int32_t ranks,
+                        un_check_share *share)
+{
+    double doubled = log2(ranks);
+    share->bytes = RANK_BYTES + check->bytes * fmin(1, (1 + CURVE_BYTES * doubled) / ranks);
+    share->seconds_per_frame *= (CURVE_TIME + CURVE_TIME_DOUBLED * doubled) / ranks;
+    if (!def->output.surface) return;
+    if (def->domain.dim == 2)
+        share->bytes = RANK_BYTES + check->bytes; /* rank 0 */
+    else
+        share->bytes += HULL_BYTES * (double)check->particle_count_max;
+}
+
 un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check *check,
                                int32_t ranks, un_check_share *share)
 {
@@ -305,18 +327,16 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
     if (!method->traits.ranks)
         return un_fail(ctx, UN_ERROR_UNAVAILABLE, "method %s works in one process only",
                        method->traits.name);
-    if (method->traits.adaptive) { /* parts of a curve; the start is made by all */
-        share->busy = ranks;
-        share->bytes = check->bytes + (ranks > 1 ? RANK_BYTES : 0);
-        share->seconds_per_frame =
-            check->seconds_per_frame * (ranks > 1 ? ADAPTIVE_TIME / ranks : 1);
+    share->busy = ranks;
+    share->bytes = check->bytes;
+    share->seconds_per_frame = check->seconds_per_frame;
+    if (ranks == 1) return UN_OK;
+    if (method->traits.adaptive) {
+        share_curve(&scene->def, check, ranks, share);
         return UN_OK;
     }
     double part;
     UN_TRY(largest_part(ctx, check, scene->def.domain.dim, ranks, &share->busy, &part));
-    share->bytes = check->bytes;
-    share->seconds_per_frame = check->seconds_per_frame;
-    if (ranks == 1) return UN_OK;
     double each = knows_solids(&scene->def) ? RANK_SOLIDS_BYTES : RANK_CELL_BYTES;
     share->bytes = RANK_BYTES + each * (double)check->cell_count + check->bytes * part;
     if (scene->def.domain.dim == 2 && scene->def.output.surface)

@@ -45,6 +45,11 @@ SLURM_NTASKS=16 SLURM_PROCID=0 OMPI_COMM_WORLD_SIZE=1 PMI_SIZE=8 "$program" run 
 grep -q '2 processes' two.txt && grep -q 'at most about' two.txt || complain "check: $(cat two.txt)"
 "$program" check scene.lua --method uniform --ranks 9 | grep -q 'only 4 of them have work' ||
     complain "check --ranks 9 finds work for all"
+# and of a part of a curve: less than one process, more than an even part
+"$program" check scene.lua --method tet --set detail.finest=64 --ranks 4 >four.txt || complain "check of tet"
+awk '/^ *memory/ { of[n++] = $(NF - 1) * ($NF == "GB" ? 1000 : 1) }
+     END { exit !(n == 2 && of[1] < 0.6 * of[0] && of[1] > 0.25 * of[0]) }' four.txt ||
+    complain "check of tet on 4: $(cat four.txt)"
 "$program" check scene.lua --method warp --ranks 2 >two.txt 2>&1 && complain "check of warp on 2"
 grep -q 'warp works in one process only' two.txt || complain "check of warp: $(cat two.txt)"
 
