@@ -670,8 +670,8 @@ static void find_reached(void *arg, int64_t begin, int64_t end)
     const reached_args *a = arg;
     for (int64_t c = begin; c < end; c++) {
         const int32_t *near = un_leaf_near(a->m, c);
-        bool any = false;
-        for (int n = 0; n < a->m->near_count && !any; n++)
+        bool any = false, looked_at = un_leaves_knows(a->m, c, 1); /* by particles of this rank */
+        for (int n = 0; looked_at && n < a->m->near_count && !any; n++)
             any = near[n] >= 0 && a->first[near[n]] < a->first[near[n] + 1];
         a->reached[c] = any;
     }

@@ -379,7 +379,8 @@ double un_transfer_mark_leaves(un_context *ctx, un_markers *markers, const un_le
 /* As un_emitted_place, by leaf. */
 un_status un_emitted_place_leaves(un_context *ctx, un_emitted *emitted, const un_octree *tree,
                                   const un_markers *markers);
-/* Leaves that hold particles or are next to some that do: 1, others 0. */
+/* Leaves that hold particles or are next to some that do: 1, others 0. Over ranks, this rank's
+ * particles, and leaves around which it knows all. */
 void un_transfer_reached_leaves(un_context *ctx, uint8_t *reached, const un_leaves *leaves,
                                 const un_tet_bins *bins);
 /* Most cells that liquid crosses in a second, at known faces (1) of leaves that hold particles. */

@@ -251,6 +251,17 @@ static void compare_bodies(const un_bodies *a, const un_bodies *b)
     }
 }
 
+/* Velocities are prepared only where all that they are made from is known. */
+static void check_reached(const un_octree_flip *s)
+{
+    const un_leaves *m = &s->leaves;
+    uint8_t *reached = malloc((size_t)m->count + 1);
+    assert_non_null(reached);
+    un_transfer_reached_leaves(s->core.ctx, reached, m, &s->markers.bins);
+    for (int32_t c = 0; c < m->count; c++) assert_true(!reached[c] || un_leaves_knows(m, c, 1));
+    free(reached);
+}
+
 /* mine: of this rank; all: of one. */
 static void compare(const un_octree_flip *mine, const un_octree_flip *all)
 {
@@ -278,6 +289,7 @@ static void compare(const un_octree_flip *mine, const un_octree_flip *all)
     SAME(mine->markers.bins.tet, all->markers.bins.tet + first, p->count);
     if (mine->core.step_count > 0) check_forgotten(&mine->leaves);
     compare_bodies(mine->core.bodies, all->core.bodies);
+    check_reached(mine);
     leaves = un_leaves_own(&mine->leaves);
     for (int32_t k = 0; k < p->count; k++)
         assert_in_range(mine->markers.bins.tet[k], leaves.begin, leaves.end - 1);
