@@ -359,58 +359,6 @@ static void press_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- bodies ---- */
-
-/* What a body's motion adds to the outflow of a leaf, as the right-hand side has it. */
-static bool push_of_body(const void *arg, int32_t q, int32_t body, double push[6])
-{
-    const un_leaf_args *s = arg;
-    const un_leaves *m = s->m;
-    const un_leaf_walls *w = s->in->walls;
-    const un_body *b = &s->in->bodies->body[body];
-    if (un_body_box_distance(b, m->x[q]) > 2 * un_leaf_size(m, q)) return false;
-    un_vec3 centre = un_pose_apply(&b->to, b->centre);
-    bool any = false;
-    for (int i = 0; i < 6; i++) push[i] = 0;
-    for (int side = 0; side < 2 * m->dim; side++) {
-        int32_t g = m->side[q][side];
-        for (int k = 0; k < (g < 0 ? un_leaves_group_size(m) : 1); k++) {
-            int32_t f = g < 0 ? m->group[~g][k] : g;
-            double closed = 1 - un_leaf_open_share(s->in, f);
-            if (closed == 0 || w->body[f] != body) continue;
-            un_vec3 e = un_v3(side / 2 == 0, side / 2 == 1, side / 2 == 2);
-            un_vec3 turn =
-                un_body_pushing_turn(b, un_cross(un_sub(un_leaf_face_center(m, f), centre), e));
-            double flux = (side & 1 ? 1 : -1) * closed * s->scale * un_leaf_face_area(m, f);
-            const double sum[6] = {e.x, e.y, e.z, turn.x, turn.y, turn.z};
-            for (int i = 0; i < 6; i++) push[i] += flux * sum[i];
-            any = true;
-        }
-    }
-    return any;
-}
-
-static int32_t body_rows(const void *arg, int32_t body, int32_t *row, double (*push)[6])
-{
-    const un_leaf_args *s = arg;
-    return un_coupling_collect(s->pr, body, push_of_body, s, row, push);
-}
-
-/* Columns for the bodies, and what the surface's pressure does to them. */
-static un_status couple(un_leaf_args *s)
-{
-    un_pressure *pr = s->pr;
-    const un_leaf_projection *in = s->in;
-    double unit = in->density / s->scale;
-    if (s->shared) {
-        UN_TRY(un_coupling_build_ranks(pr, in->bodies, in->density, unit, push_of_body, s));
-        if (un_coupling_any(pr)) UN_TRY(un_leaf_pressure_know_rows(s));
-    } else {
-        UN_TRY(un_coupling_build(pr, in->bodies, in->density, unit, body_rows, s));
-    }
-    return un_coupling_push_surface(pr, in->bodies, in->surface, in->kick, in->density);
-}
-
 /* ---- velocity update ---- */
 
 /* What faces between liquid L and air take, along the way from L. */
@@ -667,7 +615,8 @@ static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_project
     un_status status = un_pressure_need_rows(pr, pr->matrix.n);
     UN_TRY(un_leaves_agree(s->m, s->heap && s->wanted ? status : UN_ERROR_MEMORY));
     UN_TRY(s->shared ? assemble(s) : un_leaves_agree(s->m, assemble(s)));
-    if (in->bodies) UN_TRY(s->shared ? couple(s) : un_leaves_agree(s->m, couple(s)));
+    if (in->bodies)
+        UN_TRY(s->shared ? un_leaf_couple(s) : un_leaves_agree(s->m, un_leaf_couple(s)));
     UN_TRY(part_heaps(s, arena));
     un_release release = {s, limit_leaf, in->surface || in->earlier ? INFINITY : 0,
                           in->earlier ? in->earlier : in->p, in->let_go > 0};

@@ -36,6 +36,10 @@ un_status un_leaf_pressure_know_rows(const un_leaf_args *s);
 /* All get to know all of the solution. */
 un_status un_leaf_pressure_tell(const un_leaf_args *s);
 
+/* Columns for the bodies that the liquid moves, and what the surface's pressure does to them.
+ * Shared rows: fails on all ranks or on none (leaves_force.c). */
+un_status un_leaf_couple(un_leaf_args *s);
+
 /* One derivative and what it is made of: (sum w_i p_i) / d. */
 typedef struct un_side_rule {
     int count;        /* leaves */
