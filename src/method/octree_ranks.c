@@ -1,11 +1,11 @@
 /* Method `octree` on several ranks.
  *
- * Every rank has all leaves and what is known at them, and the particles in its own leaves, those
- * in its part of the curve (mesh/leaves_ranks.c, particles/ranks.c). Copies of others' particles
- * come where they are needed: around own leaves, for velocities and volume
- * (transfer/leaves_ranks.c), and around own particles, where these are spread, split or merged.
- * What each rank finds at its leaves goes to all. The curve is cut anew with every mesh, so work
- * stays even.
+ * Every rank has the particles in its own leaves, those in its part of the curve
+ * (mesh/leaves_ranks.c, particles/ranks.c), and knows these leaves and some around them; all
+ * leaves, where liquid is viscous. Copies of others' particles come where they are needed: around
+ * own leaves, for velocities and volume (transfer/leaves_ranks.c), and around own particles, where
+ * these are spread, split or merged. What each rank finds at its leaves goes to those who know
+ * them. The curve is cut anew with every mesh, so work stays even.
  *
  * Of the first state, a rank seeds its own leaves. Of a checkpoint it reads a part of the
  * particles. */

@@ -1,6 +1,6 @@
 /* What method `octree` shows on several ranks. Each rank writes its particles and a part of the
- * checkpoint. For surfaces in 2D rank 0 gets all particles; what is at leaves every rank has.
- * In 3D all make the surface together. */
+ * checkpoint. For surfaces in 2D rank 0 gets all particles; in 3D all make the surface together.
+ * Rank 0 gets what is at all leaves, too, where it shows that: cells, probes, surfaces in 2D. */
 #include "method/octree.h"
 
 /* ---- windows ---- */
