@@ -5,24 +5,48 @@
  * in each of its iterations, so running it needs no memory and cannot fail. */
 #include "ranks/link.h"
 
+/* Elements that go out, or that come in. */
+typedef struct side {
+    int32_t ranks; /* that there is mail to or from */
+    int64_t total;
+    un_mail *mail;  /* one block, in which stand, too: */
+    int64_t *count; /* by mail: elements */
+    int32_t *index; /* elements, mail by mail */
+    char *room;     /* `size` bytes for each element, or more */
+    size_t bytes;
+} side;
+
 struct un_halo {
     un_context *ctx;
-    int32_t *out_index, *in_index; /* elements, by rank */
-    int64_t *out_count, *in_count; /* by rank */
-    un_mail *out, *in;             /* to and from ranks with elements */
-    int32_t out_ranks, in_ranks;
-    int64_t out_total, in_total;
-    char *out_room, *in_room; /* `size` bytes for each element, or more */
-    size_t out_bytes, in_bytes, size;
+    side out, in;
+    size_t size;
 };
 
 void un_halo_destroy(un_halo *h)
 {
     if (!h) return;
-    void *blocks[] = {h->out_index, h->in_index, h->out_count, h->in_count,
-                      h->out,       h->in,       h->out_room,  h->in_room};
+    void *blocks[] = {h->out.mail, h->in.mail, h->out.room, h->in.room};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(h->ctx, blocks[i]);
     un_free(h->ctx, h);
+}
+
+static un_status need_side(un_context *ctx, side *s, int64_t ranks, int64_t total)
+{
+    size_t mail = (size_t)ranks * sizeof *s->mail, count = (size_t)ranks * sizeof *s->count;
+    char *block = un_alloc(ctx, mail + count + ((size_t)total + 1) * sizeof *s->index, 1);
+    if (!block) return UN_ERROR_MEMORY;
+    s->mail = (un_mail *)block;
+    s->count = (int64_t *)(block + mail);
+    s->index = (int32_t *)(block + mail + count);
+    s->total = total;
+    return UN_OK;
+}
+
+static void add_mail(side *s, int32_t rank, int64_t count)
+{
+    if (count == 0) return;
+    s->mail[s->ranks] = (un_mail){rank, 0, NULL};
+    s->count[s->ranks++] = count;
 }
 
 size_t un_halo_sent(const un_context *ctx)
@@ -33,59 +57,51 @@ size_t un_halo_sent(const un_context *ctx)
 
 /* ---- making a plan ---- */
 
-static un_status count_wanted(un_halo *h, const int64_t *first, const int32_t *wanted)
+static un_status list_wanted(un_halo *h, const int64_t *first, const int32_t *wanted, int64_t count)
 {
-    un_context *ctx = h->ctx;
-    int32_t count = un_rank_count(ctx);
-    h->out_count = un_alloc_zero(ctx, (size_t)count, sizeof *h->out_count);
-    h->in_count = un_alloc_zero(ctx, (size_t)count, sizeof *h->in_count);
-    h->in_index = un_alloc(ctx, (size_t)h->in_total + 1, sizeof *h->in_index);
-    h->out = un_alloc(ctx, (size_t)count, sizeof *h->out);
-    h->in = un_alloc(ctx, (size_t)count, sizeof *h->in);
-    if (!h->out_count || !h->in_count || !h->in_index || !h->out || !h->in) return UN_ERROR_MEMORY;
-    for (int64_t k = 0, r = 0; k < h->in_total; k++) {
+    int32_t ranks = un_rank_count(h->ctx), r = 0;
+    UN_TRY(need_side(h->ctx, &h->in, un_min64(ranks, count), count));
+    for (int64_t k = 0, begin = 0; k < count; k++) {
         UN_ASSERT(k == 0 || wanted[k] > wanted[k - 1]);
-        UN_ASSERT(wanted[k] >= 0 && wanted[k] < first[count]);
+        UN_ASSERT(wanted[k] >= 0 && wanted[k] < first[ranks]);
         while (wanted[k] >= first[r + 1]) r++;
-        UN_ASSERT(r != un_rank(ctx));
-        h->in_count[r]++;
-        h->in_index[k] = wanted[k];
+        UN_ASSERT(r != un_rank(h->ctx));
+        h->in.index[k] = wanted[k];
+        if (k + 1 < count && wanted[k + 1] < first[r + 1]) continue;
+        add_mail(&h->in, r, k + 1 - begin);
+        begin = k + 1;
     }
     return UN_OK;
 }
 
-/* Mail for an array whose elements have `size` bytes; returns the number of ranks. */
-static int32_t address(un_mail *mail, const int64_t *counts, int32_t rank_count, char *room,
-                       size_t size)
+/* Mail for an array whose elements have `size` bytes. */
+static void address(side *s, char *room, size_t size)
 {
-    int32_t ranks = 0;
-    for (int32_t r = 0; r < rank_count; r++) {
-        if (counts[r] == 0) continue;
-        size_t bytes = (size_t)counts[r] * size;
-        mail[ranks++] = (un_mail){r, bytes, room};
-        room += bytes;
+    for (int32_t k = 0; k < s->ranks; k++) {
+        s->mail[k].bytes = (size_t)s->count[k] * size;
+        s->mail[k].data = room;
+        room += s->mail[k].bytes;
     }
-    return ranks;
 }
 
 static void run(un_halo *h)
 {
     un_ranks *ranks = un_context_ranks(h->ctx);
-    un_link_trade(ranks, h->in, h->in_ranks, h->out, h->out_ranks);
-    for (int32_t k = 0; k < h->out_ranks; k++) ranks->halo_bytes += h->out[k].bytes;
-    ranks->sent.messages += h->out_ranks;
+    un_link_trade(ranks, h->in.mail, h->in.ranks, h->out.mail, h->out.ranks);
+    for (int32_t k = 0; k < h->out.ranks; k++) ranks->halo_bytes += h->out.mail[k].bytes;
+    ranks->sent.messages += h->out.ranks;
 }
 
 static un_status need_room(un_halo *h, size_t out, size_t in)
 {
-    UN_TRY(un_array_need(h->ctx, (void **)&h->out_room, &h->out_bytes, out + 1, 1));
-    return un_array_need(h->ctx, (void **)&h->in_room, &h->in_bytes, in + 1, 1);
+    UN_TRY(un_array_need(h->ctx, (void **)&h->out.room, &h->out.bytes, out + 1, 1));
+    return un_array_need(h->ctx, (void **)&h->in.room, &h->in.bytes, in + 1, 1);
 }
 
 un_status un_halo_reserve(un_halo *h, size_t size)
 {
     if (!h || size <= h->size) return UN_OK;
-    UN_TRY(need_room(h, (size_t)h->out_total * size, (size_t)h->in_total * size));
+    UN_TRY(need_room(h, (size_t)h->out.total * size, (size_t)h->in.total * size));
     h->size = size;
     return UN_OK;
 }
@@ -95,24 +111,25 @@ static un_status take_requests(un_halo *h, bool agree, bool *any)
 {
     un_context *ctx = h->ctx;
     un_ranks *ranks = un_context_ranks(ctx);
-    int32_t count = un_rank_count(ctx);
+    int32_t count = un_rank_count(ctx), partners = 0;
+    int64_t *mine = ranks->numbers, *theirs = ranks->numbers + count, total = 0;
     /* in the lowest bit: do I want any? */
-    int64_t *mine = ranks->numbers, *theirs = ranks->numbers + count;
-    for (int32_t r = 0; r < count; r++) mine[r] = 2 * h->in_count[r] + (h->in_total > 0);
+    for (int32_t r = 0; r < count; r++) mine[r] = h->in.total > 0;
+    for (int32_t k = 0; k < h->in.ranks; k++) mine[h->in.mail[k].rank] += 2 * h->in.count[k];
     un_link_count(ctx);
     un_link_swap(theirs, mine);
     for (int32_t r = 0; r < count; r++) {
         *any |= theirs[r] & 1;
-        h->out_count[r] = theirs[r] / 2;
-        h->out_total += h->out_count[r];
+        partners += theirs[r] > 1;
+        total += theirs[r] / 2;
     }
-    h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
-    un_status status = h->out_index ? un_halo_reserve(h, UN_HALO_SIZE) : UN_ERROR_MEMORY;
+    un_status status = need_side(ctx, &h->out, partners, total);
+    if (status == UN_OK) status = un_halo_reserve(h, UN_HALO_SIZE);
     UN_TRY(agree ? un_ranks_agree(ctx, status) : status);
-    size_t size = sizeof *h->out_index;
-    h->out_ranks = address(h->out, h->out_count, count, (char *)h->out_index, size);
-    h->in_ranks = address(h->in, h->in_count, count, (char *)h->in_index, size);
-    un_link_trade(ranks, h->out, h->out_ranks, h->in, h->in_ranks);
+    for (int32_t r = 0; r < count; r++) add_mail(&h->out, r, theirs[r] / 2);
+    address(&h->out, (char *)h->out.index, sizeof *h->out.index);
+    address(&h->in, (char *)h->in.index, sizeof *h->in.index);
+    un_link_trade(ranks, h->out.mail, h->out.ranks, h->in.mail, h->in.ranks);
     return UN_OK;
 }
 
@@ -125,8 +142,7 @@ static un_status create(un_context *ctx, const int64_t *first, const int32_t *wa
     *any = wanted_count > 0;
     if (h) {
         h->ctx = ctx;
-        h->in_total = wanted_count;
-        status = count_wanted(h, first, wanted);
+        status = list_wanted(h, first, wanted, wanted_count);
     }
     if (agree) status = un_ranks_agree(ctx, status);
     if (status == UN_OK && un_rank_count(ctx) > 1) status = take_requests(h, agree, any);
@@ -161,21 +177,21 @@ un_status un_halo_create_agreed(un_context *ctx, const int64_t *first, const int
 
 /* A plan of which both sides know their part, with room for what is given. */
 static un_status begin_known(un_context *ctx, const int64_t *first, const int32_t *wanted,
-                             int64_t wanted_count, const int64_t *given_count, un_halo **halo)
+                             int64_t wanted_count, const int64_t *given, un_halo **halo)
 {
+    int32_t partners = 0;
+    int64_t total = 0;
     un_halo *h = *halo = un_alloc_zero(ctx, 1, sizeof *h);
     if (!h) return UN_ERROR_MEMORY;
     h->ctx = ctx;
-    h->in_total = wanted_count;
-    UN_TRY(count_wanted(h, first, wanted));
+    UN_TRY(list_wanted(h, first, wanted, wanted_count));
     for (int32_t r = 0; r < un_rank_count(ctx); r++) {
-        h->out_count[r] = given_count[r];
-        h->out_total += given_count[r];
-        h->out_ranks += given_count[r] > 0;
-        h->in_ranks += h->in_count[r] > 0;
+        partners += given[r] > 0;
+        total += given[r];
     }
-    h->out_index = un_alloc(ctx, (size_t)h->out_total + 1, sizeof *h->out_index);
-    return h->out_index ? un_halo_reserve(h, UN_HALO_SIZE) : UN_ERROR_MEMORY;
+    UN_TRY(need_side(ctx, &h->out, partners, total));
+    for (int32_t r = 0; r < un_rank_count(ctx); r++) add_mail(&h->out, r, given[r]);
+    return un_halo_reserve(h, UN_HALO_SIZE);
 }
 
 static un_status end_known(un_halo **halo, un_status status)
@@ -190,8 +206,8 @@ un_status un_halo_create_known(un_context *ctx, const int64_t *first, const int3
                                int64_t wanted_count, const un_given *given, un_halo **halo)
 {
     un_status status = begin_known(ctx, first, wanted, wanted_count, given->count, halo);
-    if (status == UN_OK && (*halo)->out_total > 0)
-        memcpy((*halo)->out_index, given->given, (size_t)(*halo)->out_total * sizeof *given->given);
+    if (status == UN_OK && (*halo)->out.total > 0)
+        memcpy((*halo)->out.index, given->given, (size_t)(*halo)->out.total * sizeof *given->given);
     return end_known(halo, status);
 }
 
@@ -224,7 +240,7 @@ un_status un_halo_create_cut(un_context *ctx, const int64_t *first, const int64_
     }
     for (int32_t r = 0; status == UN_OK && r < ranks; r++) {
         int64_t from = un_max64(own.begin, cut[r]);
-        for (int64_t k = 0; k < count[r]; k++) (*halo)->out_index[at++] = (int32_t)(from + k);
+        for (int64_t k = 0; k < count[r]; k++) (*halo)->out.index[at++] = (int32_t)(from + k);
     }
     un_free(ctx, wanted);
     un_free(ctx, count);
@@ -265,29 +281,27 @@ void un_halo_share(un_halo *h, void *array, size_t size)
 {
     if (!h) return;
     UN_ASSERT(size <= h->size);
-    int32_t count = un_rank_count(h->ctx);
-    address(h->out, h->out_count, count, h->out_room, size);
-    address(h->in, h->in_count, count, h->in_room, size);
-    pack(h->out_room, array, h->out_index, h->out_total, size);
+    address(&h->out, h->out.room, size);
+    address(&h->in, h->in.room, size);
+    pack(h->out.room, array, h->out.index, h->out.total, size);
     run(h);
-    unpack(h->in_room, array, h->in_index, h->in_total, size);
+    unpack(h->in.room, array, h->in.index, h->in.total, size);
 }
 
 /* ---- several arrays in one message ---- */
 
-static void move_fields(const un_halo *h, const un_layered *fields, int32_t count, bool in)
+static void move_fields(const side *s, const un_layered *fields, int32_t count, bool in)
 {
-    const int64_t *counts = in ? h->in_count : h->out_count;
-    const int32_t *index = in ? h->in_index : h->out_index;
-    char *room = in ? h->in_room : h->out_room;
-    for (int32_t r = 0; r < un_rank_count(h->ctx); index += counts[r], r++)
+    const int32_t *index = s->index;
+    char *room = s->room;
+    for (int32_t k = 0; k < s->ranks; index += s->count[k], k++)
         for (int32_t f = 0; f < count; f++) {
             size_t size = fields[f].size;
             if (in)
-                unpack(room, fields[f].array, index, counts[r], size);
+                unpack(room, fields[f].array, index, s->count[k], size);
             else
-                pack(room, fields[f].array, index, counts[r], size);
-            room += (size_t)counts[r] * size;
+                pack(room, fields[f].array, index, s->count[k], size);
+            room += (size_t)s->count[k] * size;
         }
 }
 
@@ -296,12 +310,12 @@ un_status un_halo_share_fields(un_halo *h, const un_layered *fields, int32_t cou
     size_t size = 0;
     if (!h) return UN_OK;
     for (int32_t f = 0; f < count; f++) size += fields[f].size;
-    UN_TRY(need_room(h, (size_t)h->out_total * size, (size_t)h->in_total * size));
-    address(h->out, h->out_count, un_rank_count(h->ctx), h->out_room, size);
-    address(h->in, h->in_count, un_rank_count(h->ctx), h->in_room, size);
-    move_fields(h, fields, count, false);
+    UN_TRY(need_room(h, (size_t)h->out.total * size, (size_t)h->in.total * size));
+    address(&h->out, h->out.room, size);
+    address(&h->in, h->in.room, size);
+    move_fields(&h->out, fields, count, false);
     run(h);
-    move_fields(h, fields, count, true);
+    move_fields(&h->in, fields, count, true);
     return UN_OK;
 }
 
@@ -309,34 +323,34 @@ un_status un_halo_share_fields(un_halo *h, const un_layered *fields, int32_t cou
 
 /* Packs the entries of all rows that go out, rank by rank and array by array, or unpacks those that
  * come in; with `room` NULL it only measures. */
-static size_t move_rows(un_mail *mail, const int64_t *counts, int32_t rank_count,
-                        const int32_t *index, const int32_t *row, const un_layered *entries,
-                        int32_t count, char *room, bool in)
+static size_t move_rows(side *s, const int32_t *row, const un_layered *entries, int32_t count,
+                        char *room, bool in)
 {
+    const int32_t *index = s->index;
     size_t at = 0;
-    int32_t to = 0;
-    for (int32_t r = 0; r < rank_count; index += counts[r], r++) {
+    for (int32_t m = 0; m < s->ranks; index += s->count[m], m++) {
         size_t begin = at;
-        if (counts[r] == 0) continue;
         for (int32_t f = 0; f < count; f++)
-            for (int64_t k = 0; k < counts[r]; k++) {
+            for (int64_t k = 0; k < s->count[m]; k++) {
                 int32_t first = row[index[k]], end = row[index[k] + 1];
                 size_t size = entries[f].size, bytes = (size_t)(end - first) * size;
                 char *place = (char *)entries[f].array + (size_t)first * size;
                 if (room) memcpy(in ? place : room + at, in ? room + at : place, bytes);
                 at += bytes;
             }
-        mail[to++] = (un_mail){r, at - begin, room ? room + begin : NULL};
+        s->mail[m].bytes = at - begin;
+        s->mail[m].data = room ? room + begin : NULL;
     }
     return at;
 }
 
 /* The mail of rows that come in, before they do. */
-static void await_rows(un_mail *mail, int32_t ranks, char *room)
+static void await_rows(side *s)
 {
-    for (int32_t k = 0; k < ranks; k++) {
-        mail[k].data = room;
-        room += mail[k].bytes;
+    char *room = s->room;
+    for (int32_t k = 0; k < s->ranks; k++) {
+        s->mail[k].data = room;
+        room += s->mail[k].bytes;
     }
 }
 
@@ -346,19 +360,17 @@ un_status un_halo_share_rows(un_halo *h, int32_t *row, const un_layered *entries
     un_layered fields[2 + UN_HALO_WITH];
     if (!h) return UN_OK;
     UN_ASSERT(with_count <= UN_HALO_WITH);
-    int32_t ranks = un_rank_count(h->ctx);
     fields[0] = (un_layered){row, sizeof *row};
     fields[1] = (un_layered){row + 1, sizeof *row};
     for (int32_t f = 0; f < with_count; f++) fields[2 + f] = with[f];
     UN_TRY(un_halo_share_fields(h, fields, 2 + with_count));
-    size_t out =
-        move_rows(h->out, h->out_count, ranks, h->out_index, row, entries, count, NULL, false);
-    size_t in = move_rows(h->in, h->in_count, ranks, h->in_index, row, entries, count, NULL, true);
+    size_t out = move_rows(&h->out, row, entries, count, NULL, false);
+    size_t in = move_rows(&h->in, row, entries, count, NULL, true);
     UN_TRY(need_room(h, out, in));
-    move_rows(h->out, h->out_count, ranks, h->out_index, row, entries, count, h->out_room, false);
-    await_rows(h->in, h->in_ranks, h->in_room);
+    move_rows(&h->out, row, entries, count, h->out.room, false);
+    await_rows(&h->in);
     run(h);
-    move_rows(h->in, h->in_count, ranks, h->in_index, row, entries, count, h->in_room, true);
+    move_rows(&h->in, row, entries, count, h->in.room, true);
     return UN_OK;
 }
 

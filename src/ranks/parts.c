@@ -7,6 +7,13 @@ void un_ranks_add(un_context *ctx, double *values, int64_t count)
     if (un_rank_count(ctx) > 1) un_link_add(values, (size_t)count);
 }
 
+void un_ranks_add_list(un_context *ctx, double *values, int64_t count)
+{
+    un_ranks_add(ctx, values, count);
+    if (un_rank_count(ctx) > 1)
+        un_context_ranks(ctx)->sent.listed += (double)count * (double)sizeof *values;
+}
+
 /* ---- parts of arrays ---- */
 
 #define PIECE ((size_t)1 << 28)

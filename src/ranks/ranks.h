@@ -85,6 +85,8 @@ void un_ranks_end_turn(un_context *ctx, void *values, size_t bytes);
 /* Adds up arrays of all ranks, to all. The bits do not depend on the number of ranks where all but
  * one of the numbers that are added are 0, or all are whole. */
 void un_ranks_add(un_context *ctx, double *values, int64_t count);
+/* The same of lists that grow with the scene, whose bytes count as those of lists. */
+void un_ranks_add_list(un_context *ctx, double *values, int64_t count);
 
 /* `bytes` of each rank, in the order of ranks, to all. */
 void un_ranks_gather(un_context *ctx, void *all, const void *mine, size_t bytes);

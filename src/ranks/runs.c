@@ -164,7 +164,7 @@ void un_bars_sum(un_context *ctx, const un_bars *bars, int32_t count, int32_t wi
         memset(a.sums, 0, (size_t)(here * width) * sizeof *sums);
         un_parallel_for(ctx, here, 1, sum_bars, &a);
         /* all but one of the numbers that are added are 0: exact in any order */
-        if (bars) un_ranks_add(ctx, a.sums, here * width);
+        if (bars) un_ranks_add_list(ctx, a.sums, here * width);
         for (int64_t n = 0; n < here; n++)
             for (int32_t w = 0; w < width; w++) sums[w] += a.sums[n * width + w];
     }
