@@ -20,12 +20,21 @@ typedef struct un_thick_grid {
     double *p;      /* at cells, Pa; NULL unless any is viscous */
 } un_thick_grid;
 
+/* The ranks of particles at a side of a bar, of which there are nine: whose they are, and those
+ * that have copies. */
+#define UN_UNIFORM_SIDES 9
+#define UN_UNIFORM_TAKERS 4
+typedef struct un_uniform_takers {
+    int32_t count, rank[UN_UNIFORM_TAKERS];
+} un_uniform_takers;
+
 /* On several ranks (uniform_bars.c, uniform_ranks.c and others). */
 typedef struct un_uniform_ranks {
     un_bars *bars;  /* NULL: one rank */
     uint8_t *inner; /* by row of cells: an own one whose particles no other rank has copies of */
     uint8_t *held;  /* by bar: it is this rank's, or next to one that is */
-    int64_t total;  /* particles of all ranks */
+    un_uniform_takers *takers; /* by bar and side of it */
+    int64_t total;             /* particles of all ranks */
     int64_t *block_first; /* by block along the curve: the id of its first particle; one more */
     bool counted;         /* block_first is that of the last sort */
     int32_t *block_owner; /* its rank */
@@ -138,11 +147,14 @@ un_status un_uniform_sum_own(void *state, int32_t width, un_parallel_values *val
 
 /* ---- several ranks: all of these only where there are bars ---- */
 
-/* Rows that copies lie in, and how far from own bars, in cells: kernels reach one cell, and a
- * particle of the second row may have been moved to the first, by a tenth of a cell at most
- * (correct.c), when it is carried to the grid. */
-#define UN_UNIFORM_HALO 2
-#define UN_UNIFORM_REACH 1.125
+/* Rows that copies lie in, along y and z. A cell's level set asks for particles in the rows on both
+ * sides of its own. Faces lie at the lower edges of cells, so those of a row ask for no more of the
+ * row above; but a particle of the second row below may have been moved to the first by a tenth of
+ * a cell (correct.c) when it is carried to them. Of that row those have copies that are so near, in
+ * cells. */
+#define UN_UNIFORM_ABOVE 1
+#define UN_UNIFORM_BELOW 2
+#define UN_UNIFORM_REACH 1.101
 
 /* The row of cells that a particle is in, as un_bins_sort finds it. */
 static inline void un_uniform_row_of(const un_grid *g, const un_particles *p, int64_t q, int32_t *j,

@@ -61,7 +61,21 @@ static bool is_other(const un_bars *b, int32_t bar, int32_t way_y, int32_t way_z
 static int32_t side_of(int32_t row)
 {
     int32_t in = row % UN_BAR;
-    return (in >= UN_BAR - UN_UNIFORM_HALO) - (in < UN_UNIFORM_HALO);
+    return (in >= UN_BAR - UN_UNIFORM_BELOW) - (in < UN_UNIFORM_ABOVE);
+}
+
+/* Whose bars touch this one at a side. */
+static void find_takers(const un_bars *b, int32_t bar, int32_t y, int32_t z, un_uniform_takers *t)
+{
+    *t = (un_uniform_takers){1, {b->owner[bar]}};
+    for (int n = 1; n < 4; n++) {
+        int32_t way_y = n & 1 ? y : 0, way_z = n & 2 ? z : 0;
+        if (!is_other(b, bar, way_y, way_z)) continue;
+        int32_t other = b->owner[bar + way_y + b->curve.bars[0] * way_z];
+        bool known = false;
+        for (int m = 1; m < t->count; m++) known |= t->rank[m] == other;
+        if (!known) t->rank[t->count++] = other;
+    }
 }
 
 /* Rows whose particles stay, and bars whose blocks are here. */
@@ -76,6 +90,9 @@ static void find_inner(un_uniform *s)
                 !is_other(b, bar, y, z);
         }
     for (int32_t bar = 0; bar < b->curve.count; bar++) {
+        for (int n = 0; n < UN_UNIFORM_SIDES; n++)
+            find_takers(b, bar, n % 3 - 1, n / 3 - 1,
+                        &s->ranks.takers[UN_UNIFORM_SIDES * (int64_t)bar + n]);
         s->ranks.held[bar] = un_bars_owns(b, bar);
         for (int n = 0; n < 9 && !s->ranks.held[bar]; n++) {
             int32_t y = bar % b->curve.bars[0] + n % 3 - 1, z = bar / b->curve.bars[0] + n / 3 - 1;
@@ -110,6 +127,7 @@ static un_status settle(un_uniform *s)
     un_uniform_ranks *r = &s->ranks;
     if (!r->inner) UN_ALLOC(ctx, r->inner, (size_t)s->core.grid.n[1] * (size_t)s->core.grid.n[2]);
     if (!r->held) UN_ALLOC(ctx, r->held, r->bars->curve.count);
+    if (!r->takers) UN_ALLOC(ctx, r->takers, UN_UNIFORM_SIDES * (int64_t)r->bars->curve.count);
     find_inner(s);
     UN_TRY(un_bins_hold(s->bins, r->held));
     if (!r->block_owner) UN_ALLOC(ctx, r->block_owner, s->bins->block_count);
@@ -312,7 +330,7 @@ un_status un_uniform_recut(un_uniform *s)
     if (!changed) return UN_OK;
     s->ranks.portion.cuts++;
     if (s->band.width > 0)
-        UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_HALO));
+        UN_TRY(un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_BELOW));
     UN_TRY(sample_walls(s));
     return settle(s);
 }

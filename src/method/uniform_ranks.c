@@ -29,6 +29,7 @@ void un_uniform_ranks_free(un_uniform *s)
     un_bins_destroy(r->whole_bins);
     un_free(ctx, r->inner);
     un_free(ctx, r->held);
+    un_free(ctx, r->takers);
     un_free(ctx, r->id);
     un_free(ctx, r->arrived_id);
     un_free(ctx, r->block_first);
@@ -50,7 +51,7 @@ static un_status number_blocks(un_uniform *s)
         const int32_t *first = b->begin + (int64_t)b->rank[b->order[n]] * b->block_cells;
         if (un_bins_owns(b, b->order[n])) count[n] = first[b->block_cells] - first[0];
     }
-    un_ranks_add(s->core.ctx, count, b->block_count);
+    un_ranks_add_list(s->core.ctx, count, b->block_count);
     r->block_first[0] = 0;
     for (int32_t n = 0; n < b->block_count; n++)
         r->block_first[n + 1] = r->block_first[n] + (int64_t)count[n];
@@ -59,34 +60,26 @@ static un_status number_blocks(un_uniform *s)
     return UN_OK;
 }
 
-/* The rank of a particle, first, and those that have copies: whose bars are within reach. Returns
- * how many. */
-#define TAKERS_MAX 4
-static int find_takers(const un_uniform *s, int64_t q, int32_t takers[TAKERS_MAX])
+/* Which side of its bar a particle in this row is at, as others ask for copies. */
+static inline int32_t side_of(const un_grid *g, double x, double origin, int32_t row)
+{
+    int32_t in = row % UN_BAR;
+    if (in < UN_UNIFORM_ABOVE) return -1;
+    if (in < UN_BAR - UN_UNIFORM_BELOW) return 0;
+    double place = (x - origin) * g->inverse_h;
+    return (double)(row - in + UN_BAR) - place <= UN_UNIFORM_REACH;
+}
+
+/* The rank of a particle, first, and those that have copies: whose bars are within reach. */
+static const un_uniform_takers *takers_of(const un_uniform *s, int64_t q)
 {
     const un_grid *g = &s->core.grid;
     const un_particles *p = &s->particles;
-    const un_bars *b = s->ranks.bars;
-    double inverse = 1 / g->h,
-           place[2] = {(p->x[1][q] - g->origin.y) * inverse, (p->x[2][q] - g->origin.z) * inverse};
-    int32_t row[2], way[2], at[2], count = 1;
-    un_uniform_row_of(g, p, q, &row[0], &row[1]);
-    for (int a = 0; a < 2; a++) {
-        at[a] = row[a] / UN_BAR;
-        double low = place[a] - (double)(at[a] * UN_BAR), high = UN_BAR - low;
-        way[a] = low <= UN_UNIFORM_REACH ? -1 : high <= UN_UNIFORM_REACH;
-        bool inside = at[a] + way[a] >= 0 && at[a] + way[a] < b->curve.bars[a];
-        if (!inside) way[a] = 0;
-    }
-    takers[0] = b->owner[at[0] + b->curve.bars[0] * at[1]];
-    for (int n = 1; n < 4; n++) {
-        int32_t y = n & 1 ? way[0] : 0, z = n & 2 ? way[1] : 0;
-        int32_t other = b->owner[at[0] + y + b->curve.bars[0] * (at[1] + z)];
-        bool known = false;
-        for (int m = 0; m < count; m++) known |= takers[m] == other;
-        if (!known) takers[count++] = other;
-    }
-    return count;
+    int32_t j, k;
+    un_uniform_row_of(g, p, q, &j, &k);
+    int32_t y = side_of(g, p->x[1][q], g->origin.y, j), z = side_of(g, p->x[2][q], g->origin.z, k);
+    int64_t bar = un_bar_of(&s->ranks.bars->curve, j, k);
+    return &s->ranks.takers[UN_UNIFORM_SIDES * bar + (y + 1) + 3 * (z + 1)];
 }
 
 /* Calls for all particles of some blocks, in the order of the curve: of own rows that others may
@@ -130,10 +123,9 @@ static void count_one(void *arg, int32_t q, int32_t owner)
 static void list_takers(void *arg, int32_t q, int32_t owner)
 {
     halo_plan *h = arg;
-    int32_t takers[TAKERS_MAX];
+    const un_uniform_takers *takers = takers_of(h->s, q);
     (void)owner;
-    for (int n = find_takers(h->s, q, takers) - 1; n > 0; n--)
-        un_uniform_add_to_list(&h->l, q, takers[n]);
+    for (int n = takers->count - 1; n > 0; n--) un_uniform_add_to_list(&h->l, q, takers->rank[n]);
 }
 static void count_slot(void *arg, int32_t q, int32_t owner)
 {
@@ -155,7 +147,7 @@ static un_status plan_halo(un_uniform *s)
     int32_t ranks = un_rank_count(s->core.ctx);
     halo_plan h = {.s = s};
     for_rows(s, true, count_one, &h);
-    UN_TRY(un_uniform_begin_list(s, &h.l, (TAKERS_MAX - 1) * h.count));
+    UN_TRY(un_uniform_begin_list(s, &h.l, (UN_UNIFORM_TAKERS - 1) * h.count));
     for_rows(s, true, list_takers, &h);
     h.next = un_arena_alloc(&s->core.arena, (size_t)ranks + 1, sizeof *h.next);
     if (!h.next) return UN_ERROR_MEMORY;
@@ -200,10 +192,10 @@ enum { STAYS, IS_COPIED, IS_GONE };
 
 static uint8_t leaves(const leave_args *a, int64_t q)
 {
-    int32_t takers[TAKERS_MAX], count = find_takers(a->s, q, takers);
+    const un_uniform_takers *t = takers_of(a->s, q);
     bool here = false;
-    for (int n = 0; n < count; n++) here |= takers[n] == a->me;
-    return !here ? IS_GONE : takers[0] == a->me && count == 1 ? STAYS : IS_COPIED;
+    for (int n = 0; n < t->count; n++) here |= t->rank[n] == a->me;
+    return !here ? IS_GONE : t->rank[0] == a->me && t->count == 1 ? STAYS : IS_COPIED;
 }
 
 /* Nearly all stay: their rows tell. */
@@ -246,15 +238,15 @@ static un_status list_leaving(un_uniform *s, un_uniform_list *l, un_bins_gone *g
         count++;
         gone->count += a.leaves[q] == IS_GONE;
     }
-    UN_TRY(un_uniform_begin_list(s, l, TAKERS_MAX * (int64_t)count));
+    UN_TRY(un_uniform_begin_list(s, l, UN_UNIFORM_TAKERS * (int64_t)count));
     gone->list = list_gone =
         un_arena_alloc(&s->core.arena, (size_t)gone->count + 1, sizeof *list_gone);
     if (!list_gone) return UN_ERROR_MEMORY;
     for (int32_t q = 0; (q = next_leaving(a.leaves, q, p->count)) < p->count; q++) {
-        int32_t takers[TAKERS_MAX], taker_count = find_takers(s, q, takers);
-        for (int n = 0; n < taker_count; n++)
-            if (takers[n] != me) un_uniform_add_to_list(l, q, takers[n]);
-        if (takers[0] != me) moved++;
+        const un_uniform_takers *takers = takers_of(s, q);
+        for (int n = 0; n < takers->count; n++)
+            if (takers->rank[n] != me) un_uniform_add_to_list(l, q, takers->rank[n]);
+        if (takers->rank[0] != me) moved++;
         if (a.leaves[q] == IS_GONE) *list_gone++ = q;
     }
     s->ranks.portion.migrated = moved;

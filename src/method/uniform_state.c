@@ -114,7 +114,7 @@ static un_status load_parts(un_uniform *s, const un_state *in)
                                  list[n].width));
     }
     if (!(s->band.width > 0)) return UN_OK;
-    return un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_HALO);
+    return un_grid_share(&s->core.grid, &(un_layered){s->band.deep, 1}, 1, UN_UNIFORM_BELOW);
 }
 
 un_status un_uniform_load(void *state, const un_state *in)

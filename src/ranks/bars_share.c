@@ -333,30 +333,34 @@ static un_status trade(un_bars *b, const un_bars_way *w, const cargo *c)
 
 /* ---- halos ---- */
 
-/* Bits of n elements; writing goes up to an element beyond the end. */
+/* Bits of n elements. */
 static inline size_t bit_bytes(int64_t n)
 {
     return (size_t)(n + 7) / 8;
 }
 
-/* The first value, bits, and each value that is another than the one before it. */
+/* The first value, bits, and each value that is another than the one before it. Of eight, mostly
+ * all are, or none. */
 static inline char *pack_values(char *to, const char *value, int64_t n, size_t size)
 {
     memcpy(to, value, size);
     uint8_t *bits = (uint8_t *)to + size;
     const char *before = value;
     to += size + bit_bytes(n);
-    for (int64_t i = 0; i < n; i += 8) {
-        unsigned eight = 0;
-        for (int b = 0; b < 8 && i + b < n; b++) {
-            unsigned other = memcmp(value, before, size) != 0;
-            memcpy(to, value, size);
-            to += other * size;
-            eight |= other << b;
-            before = value;
-            value += size;
-        }
+    for (int64_t i = 0; i < n; i += 8, value += 8 * size) {
+        int count = (int)un_min64(n - i, 8);
+        unsigned eight = memcmp(value, before, size) != 0;
+        for (int b = 1; b < count; b++)
+            eight |= (unsigned)(memcmp(value + b * size, value + (b - 1) * size, size) != 0) << b;
+        before = value + (count - 1) * size;
         bits[i / 8] = (uint8_t)eight;
+        if (eight == 0xff) {
+            memcpy(to, value, 8 * size);
+            to += 8 * size;
+            continue;
+        }
+        for (; eight; eight &= eight - 1, to += size)
+            memcpy(to, value + __builtin_ctz(eight) * size, size);
     }
     return to;
 }
@@ -366,13 +370,20 @@ static inline const char *unpack_values(const char *from, char *value, int64_t n
     const char *last = from;
     const uint8_t *bits = (const uint8_t *)from + size;
     from += size + bit_bytes(n);
-    for (int64_t i = 0; i < n; i++) {
-        if (bits[i / 8] >> (i % 8) & 1) {
-            last = from;
-            from += size;
+    for (int64_t i = 0; i < n; i += 8) {
+        unsigned eight = bits[i / 8];
+        if (eight == 0xff) {
+            memcpy(value, from, 8 * size);
+            value += 8 * size;
+            from += 8 * size;
+            last = from - size;
+            continue;
         }
-        memcpy(value, last, size);
-        value += size;
+        for (int b = 0; b < 8 && i + b < n; b++, value += size) {
+            last = eight >> b & 1 ? from : last;
+            from += (eight >> b & 1) * size;
+            memcpy(value, last, size);
+        }
     }
     return from;
 }
@@ -473,10 +484,10 @@ static void unpack(const un_bars *b, const cargo *c, const direction *d, const m
     }
 }
 
-/* Of a message, with room to write beyond its end. */
+/* Of a message. */
 static size_t most_bytes(const un_bars *b, const cargo *c, const message *m)
 {
-    size_t runs = (size_t)(m->end - m->first), bytes = sizeof(double);
+    size_t runs = (size_t)(m->end - m->first), bytes = 0;
     for (int32_t f = 0; f < c->count; f++)
         bytes += c->fields[f].size + bit_bytes(m->rows * b->row_cells) + runs;
     return bytes + (size_t)m->rows * row_bytes(b, c);
@@ -505,8 +516,7 @@ static un_status trade_halo(un_bars *b, const un_bars_way *w, const cargo *c)
     size_t in = find_rooms(b, c, &w->in, b->in_mail, &longest);
     UN_TRY(un_array_need(b->ctx, (void **)&b->out, &b->out_room, out + 1, 1));
     UN_TRY(un_array_need(b->ctx, (void **)&b->in, &b->in_room, in + 1, 1));
-    UN_TRY(
-        un_array_need(b->ctx, (void **)&b->packed, &b->packed_room, longest + sizeof(double), 1));
+    UN_TRY(un_array_need(b->ctx, (void **)&b->packed, &b->packed_room, longest, 1));
     char *at = b->out;
     for (int32_t n = 0; n < w->out.count; n++) {
         un_mail *m = &b->out_mail[n];

@@ -96,7 +96,7 @@ typedef struct un_mesher {
     int32_t resolution; /* cells along the longest side */
     int32_t smoothing;  /* passes */
     /* In 3D, over ranks: all call and share the work; rank 0 gets the mesh. The particles are this
-     * rank's, with copies of others within nine eighths of a cell. Of the grid, phi, open volumes
+     * rank's, with copies of others in the rows beside its own. Of the grid, phi, open volumes
      * and velocities of own cells are right; copies of others are set. */
     const un_bins_share *share; /* NULL: one rank has all */
     un_particle_stream *stream; /* of all particles */
