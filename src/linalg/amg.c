@@ -368,9 +368,9 @@ static void destroy(void *state)
                           amg->full[s].excess, amg->place[s],    amg->scale_of[s]};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(amg->ctx, blocks[i]);
     }
-    void *blocks[] = {amg->factor,    amg->solution, amg->member_first, amg->member,
-                      amg->marker,    amg->weight,   amg->table,        amg->far,
-                      amg->half_size, amg->half,     amg->half_next,    amg->spill};
+    void *blocks[] = {amg->factor,    amg->solution, amg->member_first, amg->member,    amg->marker,
+                      amg->weight,    amg->table,    amg->far,          amg->half_size, amg->half,
+                      amg->half_next, amg->spill,    amg->some};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) un_free(amg->ctx, blocks[i]);
     un_free(amg->ctx, amg);
 }

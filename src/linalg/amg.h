@@ -145,8 +145,9 @@ typedef struct un_amg {
     uint64_t *place[2];
     uint8_t *scale_of[2];
     int32_t *table;
-    int32_t *far; /* entries of P from block to block */
-    size_t capacity_place[2], capacity_scale_of[2], capacity_table, capacity_far;
+    int32_t *far;  /* entries of P from block to block */
+    uint8_t *some; /* by entry: it is not zero; over ranks */
+    size_t capacity_place[2], capacity_scale_of[2], capacity_table, capacity_far, capacity_some;
     /* the lower half of a coarse matrix while it is summed, and the blocks' contributions to
      * others */
     int32_t *half_size;

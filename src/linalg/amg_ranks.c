@@ -70,22 +70,22 @@ static un_status share_graph(un_amg *amg, const un_amg_level *level, un_halo *ha
                              const un_amg_graph *g, const un_ids *rows, const un_layered *with,
                              int32_t with_count)
 {
-    uint8_t *some;
-    UN_ALLOC(amg->ctx, some, g->row[g->n] + 1);
+    UN_AMG_NEED(amg->ctx, amg->some, amg->capacity_some, g->row[g->n] + 1);
+    uint8_t *some = amg->some;
     for (int64_t i = level->own.begin; i < level->own.end; i++)
         for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) some[k] = un_amg_entry(g, k) != 0;
     un_layered entries[2] = {{(int32_t *)g->col, sizeof *g->col}, {some, sizeof *some}};
     un_status status = un_halo_share_rows(halo, (int32_t *)g->row, entries, 2, with, with_count);
     if (status == UN_OK) set_values(amg, g, rows, some);
-    un_free(amg->ctx, some);
     return status;
 }
 
 static un_status list_columns(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
-                              int32_t i, un_ids *ids)
+                              int32_t i, un_ids *ids, un_recent *recent)
 {
     for (int32_t k = g->row[i]; k < g->row[i + 1]; k++)
-        if (!is_own(level, g->col[k])) UN_TRY(un_ids_add(amg->ctx, ids, g->col[k]));
+        if (!is_own(level, g->col[k]) && !un_is_recent(recent, 0, g->col[k]))
+            UN_TRY(un_ids_add(amg->ctx, ids, g->col[k]));
     return UN_OK;
 }
 
@@ -100,26 +100,28 @@ static void leave_out(un_ids *ids, const un_ids *known)
     ids->count = kept;
 }
 
-static int32_t rank_of(const un_amg *amg, const un_amg_level *level, int32_t i)
+static un_owners owners_of(const un_amg *amg, const un_amg_level *level)
 {
-    return un_spread_owner(level->cut, un_rank_count(amg->ctx), i);
+    return (un_owners){level->cut, un_rank_count(amg->ctx), 0};
 }
 
 /* Ranks whose rows own rows couple to want these. */
 static un_status list_near(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
                            un_wishes *near)
 {
+    un_owners owners = owners_of(amg, level);
     for (int32_t i = (int32_t)level->own.begin; i < level->own.end; i++)
         for (int32_t k = g->row[i]; k < g->row[i + 1]; k++)
             if (!is_own(level, g->col[k]))
-                UN_TRY(un_wishes_add(amg->ctx, near, rank_of(amg, level, g->col[k]), i));
+                UN_TRY(un_wishes_add(amg->ctx, near, un_owner_of(&owners, g->col[k]), i));
     return UN_OK;
 }
 
 static un_status list_beside(un_amg *amg, un_amg_level *level, const un_amg_graph *g)
 {
+    un_recent recent = {0};
     for (int64_t i = level->own.begin; i < level->own.end; i++)
-        UN_TRY(list_columns(amg, level, g, (int32_t)i, &level->beside));
+        UN_TRY(list_columns(amg, level, g, (int32_t)i, &level->beside, &recent));
     un_ids_sort(&level->beside);
     return UN_OK;
 }
@@ -157,13 +159,14 @@ static un_status add_columns(un_amg *amg, const un_amg_level *level, const un_am
 static un_status list_second(un_amg *amg, const un_amg_level *level, const un_amg_graph *g,
                              const un_wishes *near, un_wishes *second)
 {
+    un_owners of_row = owners_of(amg, level), of_column = of_row;
     for (int64_t n = 0; n < near->row.count; n++)
         UN_TRY(add_columns(amg, level, g, near->row.id[n], near->rank.id[n], second));
     for (int64_t n = 0; n < level->beside.count; n++) {
-        int32_t i = level->beside.id[n], rank = rank_of(amg, level, i);
+        int32_t i = level->beside.id[n], rank = un_owner_of(&of_row, i);
         for (int32_t k = g->row[i]; k < g->row[i + 1]; k++) {
             if (is_own(level, g->col[k])) continue;
-            int32_t other = rank_of(amg, level, g->col[k]);
+            int32_t other = un_owner_of(&of_column, g->col[k]);
             if (other != rank) UN_TRY(add_columns(amg, level, g, i, other, second));
         }
     }
@@ -176,6 +179,7 @@ un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
     un_context *ctx = amg->ctx;
     un_amg_level *level = &amg->level[l];
     un_ids ids = {0};
+    un_recent recent = {0};
     un_wishes near = {0}, second = {0};
     un_halo *halo = NULL;
     un_layered where[2] = {{amg->place[l % 2], sizeof *amg->place[0]},
@@ -188,7 +192,7 @@ un_status un_amg_know_rows(un_amg *amg, int32_t l, const un_amg_graph *g)
     UN_TRY_DONE(status);
     UN_TRY_DONE(share_graph(amg, level, level->near, g, &level->beside, where, 2));
     for (int64_t k = 0; k < level->beside.count; k++)
-        UN_TRY_DONE(list_columns(amg, level, g, level->beside.id[k], &ids));
+        UN_TRY_DONE(list_columns(amg, level, g, level->beside.id[k], &ids, &recent));
     un_ids_sort(&ids);
     leave_out(&ids, &level->beside);
     UN_TRY_DONE(list_second(amg, level, g, &near, &second));
@@ -274,14 +278,26 @@ done:
 
 /* Those that row i takes its value from, if it does not survive. */
 static un_status list_ways(un_amg *amg, const un_amg_level *level, const un_amg_ways *w, int32_t i,
-                           const un_ids *known, un_ids *more)
+                           const un_ids *known, un_ids *more, un_recent *recent)
 {
     if (w->aggregate[i] != UN_AMG_FREE) return UN_OK;
     for (int side = 0; side < 2; side++) {
         int32_t j = w->other[i][side];
-        if (j < 0 || is_own(level, j) || un_ids_find(known, j) >= 0) continue;
+        if (j < 0 || is_own(level, j) || un_is_recent(recent, 0, j)) continue;
+        if (un_ids_find(known, j) >= 0) continue;
         UN_TRY(un_ids_add(amg->ctx, more, j));
     }
+    return UN_OK;
+}
+
+/* Both ascend, and have nothing in common. */
+static un_status merge(un_context *ctx, un_ids *ids, const un_ids *more)
+{
+    int64_t a = ids->count - 1, b = more->count - 1, to = a + b + 1;
+    UN_TRY(un_array_reserve(ctx, (void **)&ids->id, &ids->room, (size_t)to + 2, sizeof *ids->id));
+    ids->count = to + 1;
+    for (; b >= 0; to--)
+        ids->id[to] = a >= 0 && ids->id[a] > more->id[b] ? ids->id[a--] : more->id[b--];
     return UN_OK;
 }
 
@@ -299,26 +315,25 @@ static un_status know_more(un_amg *amg, const un_amg_level *level, const un_amg_
     un_status status = *any ? un_halo_share_fields(halo, fields, 4) : UN_OK;
     un_halo_destroy(halo);
     UN_TRY(status);
-    for (int64_t k = 0; k < rows->count; k++) UN_TRY(un_ids_add(ctx, known, rows->id[k]));
-    un_ids_sort(known);
-    return UN_OK;
+    return merge(ctx, known, rows);
 }
 
 un_status un_amg_know_ways(un_amg *amg, const un_amg_level *level, const un_amg_ways *w)
 {
     un_context *ctx = amg->ctx;
     un_ids known = {0}, rows = {0}, next = {0};
+    un_recent recent = {0}; /* known, or asked for already */
     un_status status = UN_OK;
     for (int64_t k = 0; k < level->beside.count; k++)
         UN_TRY_DONE(un_ids_add(ctx, &rows, level->beside.id[k]));
     for (int64_t i = level->own.begin; i < level->own.end; i++)
-        UN_TRY_DONE(list_ways(amg, level, w, (int32_t)i, &known, &rows));
+        UN_TRY_DONE(list_ways(amg, level, w, (int32_t)i, &known, &rows, &recent));
     un_ids_sort(&rows);
     for (bool any = true; any;) {
         UN_TRY_DONE(know_more(amg, level, w, &known, &rows, &any));
         next.count = 0;
         for (int64_t k = 0; k < rows.count; k++)
-            UN_TRY_DONE(list_ways(amg, level, w, rows.id[k], &known, &next));
+            UN_TRY_DONE(list_ways(amg, level, w, rows.id[k], &known, &next, &recent));
         un_ids_sort(&next);
         un_ids swap = rows;
         rows = next;
@@ -412,6 +427,7 @@ un_status un_amg_list_parents(un_amg *amg, int32_t l)
     un_amg_level *level = &amg->level[l], *next = level + 1;
     const un_amg_means *p = &amg->means[l];
     un_ids ids = {0};
+    un_recent recent = {0};
     un_status status = UN_OK;
     bool plain = amg->scheme == UN_AMG_PLAIN;
     if (plain) UN_TRY_DONE(list_aggregates(amg, l, &ids));
@@ -420,11 +436,13 @@ un_status un_amg_list_parents(un_amg *amg, int32_t l)
         if (pair[0] <= UN_AMG_ODD) {
             int32_t odd = UN_AMG_ODD - pair[0];
             for (int32_t k = p->row[odd]; k < p->row[odd + 1]; k++)
-                if (!is_own(next, p->col[k])) UN_TRY_DONE(un_ids_add(ctx, &ids, p->col[k]));
+                if (!is_own(next, p->col[k]) && !un_is_recent(&recent, 0, p->col[k]))
+                    UN_TRY_DONE(un_ids_add(ctx, &ids, p->col[k]));
             continue;
         }
         for (int side = 0; side < 2; side++)
-            if (pair[side] >= 0 && !is_own(next, pair[side]))
+            if (pair[side] >= 0 && !is_own(next, pair[side]) &&
+                !un_is_recent(&recent, 0, pair[side]))
                 UN_TRY_DONE(un_ids_add(ctx, &ids, pair[side]));
     }
     un_ids_sort(&ids);

@@ -67,8 +67,7 @@ static un_part part_of(const int64_t *cut, int32_t rank)
 
 un_status un_wishes_add(un_context *ctx, un_wishes *w, int32_t rank, int32_t row)
 {
-    int64_t n = w->row.count;
-    if (n > 0 && w->row.id[n - 1] == row && w->rank.id[n - 1] == rank) return UN_OK;
+    if (un_is_recent(&w->recent, rank, row)) return UN_OK;
     UN_TRY(un_ids_append(ctx, &w->row, row));
     return un_ids_append(ctx, &w->rank, rank);
 }
@@ -116,17 +115,13 @@ un_status un_wishes_sort(un_context *ctx, un_wishes *w, const un_wishes *except)
 un_status un_wishes_of_couplings(un_context *ctx, un_wishes *w, const int64_t *cut,
                                  const int32_t *row, const int32_t *col)
 {
-    un_part own = {cut[un_rank(ctx)], cut[un_rank(ctx) + 1]}, last = {0, 0};
-    int32_t owner = 0;
+    un_part own = {cut[un_rank(ctx)], cut[un_rank(ctx) + 1]};
+    un_owners owners = {cut, un_rank_count(ctx), 0};
     for (int64_t i = own.begin; i < own.end; i++) {
         if (col[row[i]] >= own.begin && col[row[i + 1] - 1] < own.end) continue; /* they ascend */
         for (int32_t k = row[i]; k < row[i + 1]; k++) {
             if (col[k] >= own.begin && col[k] < own.end) continue;
-            if (col[k] < last.begin || col[k] >= last.end) {
-                owner = un_spread_owner(cut, un_rank_count(ctx), col[k]);
-                last = (un_part){cut[owner], cut[owner + 1]};
-            }
-            UN_TRY(un_wishes_add(ctx, w, owner, (int32_t)i));
+            UN_TRY(un_wishes_add(ctx, w, un_owner_of(&owners, col[k]), (int32_t)i));
         }
     }
     return UN_OK;

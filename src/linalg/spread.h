@@ -40,10 +40,38 @@ void un_spread_cut(int64_t *cut, const int64_t *first, int32_t rank_count, int64
                    int64_t grain);
 int32_t un_spread_owner(const int64_t *cut, int32_t rank_count, int64_t row);
 
+/* Rows come up many times while they are listed: most of them are left out at once, so that little
+ * is left to sort. All zero at first. */
+#define UN_RECENT 1024
+typedef struct un_recent {
+    int32_t row[UN_RECENT], rank[UN_RECENT]; /* row + 1 */
+} un_recent;
+static inline bool un_is_recent(un_recent *r, int32_t rank, int32_t row)
+{
+    uint32_t at = ((uint32_t)row + 97 * (uint32_t)rank) % UN_RECENT;
+    if (r->row[at] == row + 1 && r->rank[at] == rank) return true;
+    r->row[at] = row + 1;
+    r->rank[at] = rank;
+    return false;
+}
+
+/* Whose rows are whose, for rows that mostly belong to the rank of the one before. */
+typedef struct un_owners {
+    const int64_t *cut;
+    int32_t ranks, last;
+} un_owners;
+static inline int32_t un_owner_of(un_owners *o, int64_t row)
+{
+    if (row < o->cut[o->last] || row >= o->cut[o->last + 1])
+        o->last = un_spread_owner(o->cut, o->ranks, row);
+    return o->last;
+}
+
 /* Own rows that other ranks want. Couplings are mutual, so a rank knows it without asking. */
 typedef struct un_wishes {
     un_ids row, rank; /* as listed */
-    int32_t *given;   /* once they are sorted: by rank, ascending, none twice */
+    un_recent recent;
+    int32_t *given; /* once they are sorted: by rank, ascending, none twice */
     int64_t *count;
 } un_wishes;
 un_status un_wishes_add(un_context *ctx, un_wishes *w, int32_t rank, int32_t row);
