@@ -7,17 +7,19 @@ Runs a tank whose liquid runs along z, a step a frame, in one process and on sev
 the same program, one of them built with MPI. From the particles of the one process the model
 predicts, for any number of ranks,
 
-    copies     particles within nine eighths of a cell of bars of other ranks
+    copies     particles in the row above bars of other ranks, or a tenth more than a row below them
     migrated   particles whose way in a step leads to a bar of another rank
     halo       copies: 58 bytes with all they have, 24 for their places after they were moved; and
                rows of cells at borders, whose bytes in each step come from the run on 2 ranks: those
                of a border with liquid count WET times as much as those without
 
-and compares them with ranks.csv. Then it fits the processor time of ranks outside of MPI,
+and compares them with ranks.csv. Then it fits the processor time of ranks outside of MPI, in runs of
+this tank and of one with half as many cells more along each side,
 
     busy = a particles + b copies + c
 
-and predicts the efficiency of many ranks: a particles, over the busy time with copies, uneven work,
+which one size alone does not tell apart: where ranks are more, all of them have fewer particles and
+more copies for each. And it predicts the efficiency of many ranks: a particles, over the busy time with copies, uneven work,
 and messages. A network's latency, the processor time for a message, and bandwidth are given, not
 measured. A rank sends to all its neighbours at once and then waits, so an exchange costs the
 latency once, and a message to each of them.
@@ -72,7 +74,7 @@ DAM = """scene {{ method = "tet", domain = {{ size = {{1, 1, 1}} }},
 """
 BAR = 8          # rows along y and z
 WET = 8          # bytes of rows in the liquid, in those of rows without
-REACH = 1.125    # copies, in cells
+ABOVE, BELOW = 1, 1.101  # copies, in cells from the bar of another rank
 GAIN = 0.05      # bars are cut again for this
 CELL_WORK = 0.5  # in particles
 ALL_BYTES, PLACE_BYTES = 58, 24
@@ -193,7 +195,7 @@ class Tank:
     def copies(self, x, owner):
         at = numpy.clip(x.astype(int), 0, self.rows - 1) // BAR
         low = x - BAR * at
-        way = numpy.where(low <= REACH, -1, numpy.where(BAR - low <= REACH, 1, 0))
+        way = numpy.where(low < ABOVE, -1, numpy.where(BAR - low <= BELOW, 1, 0))
         way = numpy.where((at + way >= 0) & (at + way < self.bars), way, 0)
         own = owner[at[:, 0] + self.bars[0] * at[:, 1]]
         others = [owner[at[:, 0] + way[:, 0] * y + self.bars[0] * (at[:, 1] + way[:, 1] * z)]
@@ -277,33 +279,48 @@ def compare(tank, runs):
     return worst
 
 
+def fit_times(matrix, busy):
+    """The times that are least off, relative to those measured."""
+    x, *_ = numpy.linalg.lstsq(matrix / busy[:, None], numpy.ones(len(busy)), rcond=None)
+    if x[2] < 0:  # nothing takes less than no time
+        x, *_ = numpy.linalg.lstsq(matrix[:, :2] / busy[:, None], numpy.ones(len(busy)), rcond=None)
+        x = numpy.append(x, 0)
+    return x, float(numpy.sqrt(numpy.mean((matrix @ x / busy - 1) ** 2)))
+
+
+def least_busy_steps(runs):
+    """The least busy step of each rank: others may use the processors too."""
+    return [min((step[n] for step in steps[1:]), key=lambda r: r["busy_seconds"])
+            for by in runs for steps in by.values() for n in range(len(steps[0]))]
+
+
 def fit_busy(runs):
-    """a, b, c, from the least busy step of each rank: others may use the processors too."""
-    rows = [min((step[n] for step in steps[1:]), key=lambda r: r["busy_seconds"])
-            for steps in runs.values() for n in range(len(steps[0]))]
+    """a, b, c; runs: a list of runs by number of ranks."""
+    rows = least_busy_steps(runs)
     matrix = numpy.array([[r["particles"], r["copies"], 1] for r in rows])
     busy = numpy.array([r["busy_seconds"] for r in rows])
-    weight = 1 / busy
-    x, *_ = numpy.linalg.lstsq(matrix * weight[:, None], busy * weight, rcond=None)
-    return x, float(numpy.sqrt(numpy.mean((matrix @ x / busy - 1) ** 2)))
+    return fit_times(matrix, busy)
 
 
 def efficiency(fit, runs, args, ranks, particles, copies, neighbours):
     """Share of the time that goes to own particles, and the times of what else there is."""
     a, b, c = fit
-    most = runs[max(runs)]
-    inner = [r for step in most[1:] for r in step if 0 < r["rank"] < max(runs) - 1]
+    largest = runs[-1]
+    most = largest[max(largest)]
+    inner = [r for step in most[1:] for r in step if 0 < r["rank"] < max(largest) - 1]
     mean = {k: sum(r[k] for r in inner) / len(inner) for k in inner[0]}
     scale = copies / mean["copies"]  # bytes go by the area of borders, and so do copies
     sent = scale * (mean["halo_bytes"] + mean["migrated_bytes"] + mean["solve_bytes"])
     # in these runs a rank has some neighbours, to which it sends at once
     exchanges = mean["messages"] / args.had
+    by_rank, by_particle = fit_lists(runs)
     times = {"own particles": a * particles,
              "uneven work": a * particles * (args.uneven - 1),
              "copies": b * copies,
              "constant": c,
+             "lists": (by_rank * ranks + by_particle * ranks * particles) / args.bandwidth,
              # levels that all ranks get have as many rows in large systems, or fewer
-             "bytes": (sent + mean["listed_bytes"] + mean["coarse_bytes"]) / args.bandwidth,
+             "bytes": (sent + mean["coarse_bytes"]) / args.bandwidth,
              "messages": exchanges * (args.latency + neighbours * args.overhead),
              "calls": mean["calls"] * args.latency * math.log2(ranks)}
     return a * particles / sum(times.values()), times
@@ -426,11 +443,7 @@ def fit_dam(runs):
     rows = [r for by in runs for steps in by.values() for step in steps[1:] for r in step]
     matrix = numpy.array([[r["particles"], r["copies"], 1] for r in rows])
     busy = numpy.array([r["busy_seconds"] for r in rows])
-    x, *_ = numpy.linalg.lstsq(matrix / busy[:, None], numpy.ones(len(busy)), rcond=None)
-    if x[2] < 0:  # nothing takes less than no time
-        x, *_ = numpy.linalg.lstsq(matrix[:, :2] / busy[:, None], numpy.ones(len(busy)), rcond=None)
-        x = numpy.append(x, 0)
-    return x, float(numpy.sqrt(numpy.mean((matrix @ x / busy - 1) ** 2)))
+    return fit_times(matrix, busy)
 
 
 def fit_lists(runs):
@@ -524,7 +537,7 @@ def main():
     parser.add_argument("mpi_program")
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--method", choices=("uniform", "tet"), default="uniform")
-    parser.add_argument("--cells", type=int, help="128; with tet 64, and half as many more")
+    parser.add_argument("--cells", type=int, help="128, with tet 64; and half as many more")
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rate", type=float, default=200)
     parser.add_argument("--ranks", default="2,4,8,16")
@@ -535,37 +548,45 @@ def main():
     parser.add_argument("--neighbours", type=float, default=18,
                         help="of a part of a curve through space; with uniform 6")
     parser.add_argument("--had", type=float, default=4, help="neighbours of ranks in these runs")
-    parser.add_argument("--repeat", type=int, default=1, help="runs of each kind, with tet")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each kind")
     parser.add_argument("--reuse", action="store_true", help="runs that are there already")
     args = parser.parse_args()
     os.makedirs(args.output, exist_ok=True)
     args.cells = args.cells or (64 if args.method == "tet" else 128)
     if args.method == "tet":
         main_dam(args)
-    scene, one = f"{args.output}/tank.lua", f"{args.output}/one"
-    with open(scene, "w") as file:
-        file.write(SCENE.format(cells=args.cells, steps=args.steps, rate=args.rate))
-    if not (args.reuse and os.path.exists(one)):
-        run([args.program, "run", scene], one)
-    tank = Tank(one, args.cells, args.steps, args.rate)
-    runs = {}
-    for ranks in map(int, args.ranks.split(",")):
-        directory = f"{args.output}/on{ranks}"
-        if not (args.reuse and os.path.exists(directory)):
-            run(["mpirun", "-n", str(ranks), args.mpi_program, "run", scene, "--set",
-                 "output.particles=false"], directory)
-        runs[ranks] = measured(directory)
+    by_size, tank = [], None
+    for cells in (args.cells, args.cells * 3 // 2):
+        rate = args.rate * cells / args.cells  # as many cells a step
+        scene, one, runs = f"{args.output}/tank{cells}.lua", f"{args.output}/one{cells}", {}
+        with open(scene, "w") as file:
+            file.write(SCENE.format(cells=cells, steps=args.steps, rate=rate))
+        if cells == args.cells:
+            if not (args.reuse and os.path.exists(one)):
+                run([args.program, "run", scene], one)
+            tank = Tank(one, cells, args.steps, rate)
+        for repeat in range(args.repeat):
+            for ranks in map(int, args.ranks.split(",")):
+                directory = f"{args.output}/on{cells}.{ranks}" + (f".{repeat}" if repeat else "")
+                if not (args.reuse and os.path.exists(directory)):
+                    run(["mpirun", "-n", str(ranks), args.mpi_program, "run", scene, "--set",
+                         "output.particles=false"], directory)
+                least_busy(runs, ranks, measured(directory))
+        by_size.append(runs)
+    runs = by_size[0]
     print(f"{tank.count} particles, {len(tank.order)} bars of {tank.row_cells} cells along x")
     worst = compare(tank, runs)
     print(f"farthest from the model: {100 * worst:.1f} %")
-    fit, off = fit_busy(runs)
+    fit, off = fit_busy(by_size)
     print(f"busy: {1e6 * fit[0]:.2f} us a particle, {1e6 * fit[1]:.2f} us a copy, "
           f"{1e3 * fit[2]:.2f} ms besides; off by {100 * off:.0f} % (root mean square)")
     largest = max(x[3] for ranks in runs for x in tank.predict(ranks))
-    inner = [r for step in runs[max(runs)][1:] for r in step if 0 < r["rank"] < max(runs) - 1]
-    for name in ("messages", "calls", "halo_bytes", "migrated_bytes", "solve_bytes",
-                 "listed_bytes", "coarse_bytes"):
-        print(f"{name} a step, on {max(runs)}: {sum(r[name] for r in inner) / len(inner):.0f}")
+    for cells, by in zip((args.cells, args.cells * 3 // 2), by_size):
+        inner = [r for step in by[max(by)][1:] for r in step if 0 < r["rank"] < max(by) - 1]
+        print(f"a step, {cells} cells on {max(by)}: " + ", ".join(
+            f"{name} {sum(r[name] for r in inner) / len(inner):.0f}" for name in (
+                "messages", "calls", "halo_bytes", "migrated_bytes", "solve_bytes",
+                "listed_bytes", "coarse_bytes")))
     print(f"largest work over the mean in these runs: at most {largest:.2f}")
     per_cell = 8
     print("\nefficiency of 1,000 ranks; particles a rank, ms a step:")
@@ -575,8 +596,8 @@ def main():
         for name, side in (("a cube of liquid", (1000 * cells) ** (1 / 3)),
                            ("a layer of liquid", cells ** (1 / 3))):
             wide = (cells / side) ** 0.5  # of a part, in rows
-            copies = per_cell * side * ((wide + 2 * REACH) ** 2 - wide ** 2)
-            share, times = efficiency(fit, runs, args, 1000, particles, copies, 6)
+            copies = per_cell * side * ((wide + ABOVE + BELOW) ** 2 - wide ** 2)
+            share, times = efficiency(fit, by_size, args, 1000, particles, copies, 6)
             print(f"{particles:9.0f}  {100 * share:3.0f} %  {name}, {side:.0f} cells along x, "
                   f"{wide:.0f} rows wide: " +
                   ", ".join(f"{k} {1e3 * v:.1f}" for k, v in times.items()))
