@@ -264,6 +264,10 @@ static inline un_lanes8 un_doubles8_to_floats(un_doubles8 a)
 {
     return (un_lanes8) __builtin_convertvector(a, un_floats8);
 }
+static inline void un_doubles8_store(double *to, un_doubles8 v)
+{
+    memcpy(to, &v, sizeof v);
+}
 static inline un_doubles8 un_doubles8_of_floats(un_lanes8 a)
 {
     return __builtin_convertvector((un_floats8)a, un_doubles8);
@@ -282,6 +286,24 @@ static inline un_doubles8 un_doubles8_abs(un_doubles8 a)
 static inline un_doubles8 un_doubles8_all(double v)
 {
     return (un_doubles8){v, v, v, v, v, v, v, v};
+}
+/* a b + c, rounded once where the processor can. */
+static inline un_doubles8 un_doubles8_mad(un_doubles8 a, un_doubles8 b, un_doubles8 c)
+{
+#if defined(__AVX512F__)
+    return (un_doubles8)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#else
+    return a * b + c;
+#endif
+}
+static inline un_doubles8 un_doubles8_max(un_doubles8 a, un_doubles8 b)
+{
+#if defined(__AVX512F__)
+    return (un_doubles8)_mm512_max_pd((__m512d)a, (__m512d)b);
+#else
+    un_longs8 more = a > b;
+    return (un_doubles8)(((un_longs8)a & more) | ((un_longs8)b & ~more));
+#endif
 }
 static inline un_doubles8 un_doubles8_sqrt(un_doubles8 a)
 {
@@ -311,16 +333,20 @@ static inline un_doubles8 un_doubles8_place(un_doubles8 s, double hi)
     return un_doubles8_choose(whole < hi, whole, un_doubles8_all(hi));
 #endif
 }
-/* Is it set in all lanes, all bits of a lane being alike? */
-static inline bool un_longs8_all(un_longs8 bits)
+/* A bit for every lane that is set, all bits of a lane being alike. */
+static inline uint32_t un_longs8_mask(un_longs8 bits)
 {
 #if defined(__AVX512DQ__)
-    return _mm512_movepi64_mask((__m512i)bits) == 0xff;
+    return _mm512_movepi64_mask((__m512i)bits);
 #else
-    int64_t all = -1;
-    for (int i = 0; i < 8; i++) all &= bits[i];
-    return all != 0;
+    uint32_t mask = 0;
+    for (int i = 0; i < 8; i++) mask |= (uint32_t)(bits[i] < 0) << i;
+    return mask;
 #endif
+}
+static inline bool un_longs8_all(un_longs8 bits)
+{
+    return un_longs8_mask(bits) == 0xff;
 }
 /* a, or 0 if that is more. */
 static inline un_doubles8 un_doubles8_positive(un_doubles8 a)
@@ -376,17 +402,38 @@ static inline un_lanes8 un_lanes8_some(const float *v, int n)
     if (n == 8) memcpy(&out, v, sizeof out);
     return out;
 }
+/* Compilers would take the bytes apart one by one. */
 static inline un_longs8 un_longs8_of_bytes(const uint8_t *v)
 {
+#if defined(__AVX512F__)
+    return (un_longs8)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)v));
+#else
     un_bytes8 from;
     memcpy(&from, v, sizeof from);
     return __builtin_convertvector(from, un_longs8);
+#endif
+}
+/* Whole numbers from 0 to 255. */
+static inline void un_doubles8_to_bytes(uint8_t *to, un_doubles8 a)
+{
+    un_bits8 whole = __builtin_convertvector(a, un_bits8);
+#if defined(__AVX512VL__)
+    _mm_storel_epi64((__m128i *)(void *)to, _mm256_cvtepi32_epi8((__m256i)whole));
+#else
+    un_bytes8 bytes = __builtin_convertvector(whole, un_bytes8);
+    memcpy(to, &bytes, sizeof bytes);
+#endif
 }
 static inline un_lanes8 un_lanes8_of_bytes(const uint8_t *v, int n)
 {
     un_bytes8 from = {v[0]};
     if (n == 8) memcpy(&from, v, sizeof from);
+#if defined(__AVX2__)
+    __m256i whole = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)from));
+    return (un_lanes8)_mm256_cvtepi32_ps(whole);
+#else
     return (un_lanes8) __builtin_convertvector(__builtin_convertvector(from, un_bits8), un_floats8);
+#endif
 }
 /* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
 static inline un_lanes8 un_lanes8_within(un_lanes8 a, int64_t at, int64_t first, int64_t end)

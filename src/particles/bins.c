@@ -245,6 +245,7 @@ typedef struct scatter_args {
     const un_bins *bins;
     const int32_t *list;
     un_block_body *body;
+    un_cells_body *cells; /* NULL: body */
     void *arg;
 } scatter_args;
 
@@ -253,16 +254,38 @@ static void scatter_blocks(void *arg, int64_t begin, int64_t end)
     scatter_args *s = arg;
     const un_bins *b = s->bins;
     for (int64_t n = begin; n < end; n++) {
-        const int32_t *first = b->begin + (int64_t)b->rank[s->list[n]] * b->block_cells;
-        if (first[0] < first[b->block_cells]) s->body(s->arg, first[0], first[b->block_cells]);
+        int32_t block = s->list[n];
+        const int32_t *first = b->begin + (int64_t)b->rank[block] * b->block_cells;
+        if (first[0] == first[b->block_cells]) continue;
+        if (!s->cells) {
+            s->body(s->arg, first[0], first[b->block_cells]);
+            continue;
+        }
+        const int32_t corner[3] = {block % b->blocks[0] * UN_BLOCK,
+                                   block / b->blocks[0] % b->blocks[1] * UN_BLOCK,
+                                   block / (b->blocks[0] * b->blocks[1]) * UN_BLOCK};
+        s->cells(s->arg, corner, first);
+    }
+}
+
+static void scatter_coloured(scatter_args *s)
+{
+    const un_bins *b = s->bins;
+    for (int colour = 0; colour < 8; colour++) {
+        s->list = b->coloured + b->colour_begin[colour];
+        un_parallel_for(b->ctx, b->colour_begin[colour + 1] - b->colour_begin[colour], 1,
+                        scatter_blocks, s);
     }
 }
 
 void un_bins_scatter(const un_bins *b, un_block_body *body, void *arg)
 {
-    for (int colour = 0; colour < 8; colour++) {
-        scatter_args s = {b, b->coloured + b->colour_begin[colour], body, arg};
-        un_parallel_for(b->ctx, b->colour_begin[colour + 1] - b->colour_begin[colour], 1,
-                        scatter_blocks, &s);
-    }
+    scatter_args s = {.bins = b, .body = body, .arg = arg};
+    scatter_coloured(&s);
+}
+
+void un_bins_scatter_cells(const un_bins *b, un_cells_body *body, void *arg)
+{
+    scatter_args s = {.bins = b, .cells = body, .arg = arg};
+    scatter_coloured(&s);
 }

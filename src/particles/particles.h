@@ -403,6 +403,10 @@ void un_bins_sums(const un_bins *bins, const int32_t *first, int32_t width,
 #define UN_SCATTER_REACH 4
 typedef void un_block_body(void *arg, int64_t begin, int64_t end);
 void un_bins_scatter(const un_bins *bins, un_block_body *body, void *arg);
+/* The same for bodies that go by cells. corner: the lowest cell of the block; first: by cell of the
+ * block, x fastest, its first particle; one more at the end. */
+typedef void un_cells_body(void *arg, const int32_t corner[3], const int32_t *first);
+void un_bins_scatter_cells(const un_bins *bins, un_cells_body *body, void *arg);
 
 /* ---- particles of any cells, over ranks (near_cells.c) ---- */
 

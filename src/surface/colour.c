@@ -60,12 +60,6 @@ static uint32_t inner_cells(const un_grid *g, int32_t i, int32_t j, int32_t k)
     return set;
 }
 
-/* In 2D the block is its middle layer. */
-static inline uint32_t block_of(const un_grid *g)
-{
-    return g->dim == 2 ? 0x1ffu << 9 : UN_SIGHT_ALL;
-}
-
 /* Samples along each axis of a cell that a wall cuts. */
 #define SAMPLES 4
 
@@ -193,7 +187,7 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
             double sum = 0;
             a->out[c] = 1; /* beyond a wall or an open side */
             if (is_padding(g, i, j, k, g->dim)) continue;
-            uint32_t sight = (walls->parted ? walls->sight[c] : UN_SIGHT_ALL) & block_of(g);
+            uint32_t sight = (walls->parted ? walls->sight[c] : UN_SIGHT_ALL) & un_colour_reach(g);
             for (; sight; sight &= sight - 1) {
                 int n = __builtin_ctz(sight);
                 int64_t m = near_cell(g, c, n);
@@ -228,62 +222,11 @@ done:
 typedef struct colour_args {
     float *phi, *colour;
     const un_grid *grid;
-    const un_particles *particles;
     const un_walls *walls;
     const float *normalizer;
     uint8_t *known; /* at cells near thin walls: phi is there, from this pass on */
     uint8_t pass;
 } colour_args;
-
-UN_KERNEL void scatter_in(const colour_args *a, int64_t begin, int64_t end, int dim)
-{
-    const un_grid *g = a->grid;
-    const un_particles *p = a->particles;
-    double inverse = 1 / g->h, inverse_volume = inverse * inverse;
-    if (dim == 3) inverse_volume *= inverse;
-    int64_t sy = g->stride[1], sz = g->stride[2];
-    for (int64_t q = begin; q < end; q++) {
-        double s[3] = {(p->x[0][q] - g->origin.x) * inverse, (p->x[1][q] - g->origin.y) * inverse,
-                       (p->x[2][q] - g->origin.z) * inverse};
-        float w[3][3];
-        int64_t base = 0;
-        for (int axis = 0; axis < dim; axis++) {
-            int32_t i = un_clampi((int32_t)s[axis], 1, g->n[axis] - 2);
-            float f = (float)(s[axis] - i - 0.5); /* from the cell's centre, -1/2..1/2 */
-            w[axis][0] = 0.5f * (0.5f - f) * (0.5f - f);
-            w[axis][1] = 0.75f - f * f;
-            w[axis][2] = 0.5f * (0.5f + f) * (0.5f + f);
-            base += (i - 1) * g->stride[axis];
-        }
-        float mass = p->volume[q] * (float)inverse_volume;
-        uint32_t sight = UN_SIGHT_ALL;
-        if (a->walls->parted)
-            sight = un_walls_sight(a->walls, base + 1 + sy + (dim == 3 ? sz : 0),
-                                   un_particle_position(p, q));
-        if (sight != UN_SIGHT_ALL) {
-            for (sight &= block_of(g); sight; sight &= sight - 1) {
-                int n = __builtin_ctz(sight), dx = n % 3, dy = n / 3 % 3, dz = dim == 2 ? 0 : n / 9;
-                a->colour[base + dx + dy * sy + dz * sz] +=
-                    (dim == 2 ? mass : mass * w[2][dz]) * w[1][dy] * w[0][dx];
-            }
-            continue;
-        }
-        for (int dz = 0; dz < (dim == 2 ? 1 : 3); dz++)
-            for (int dy = 0; dy < 3; dy++) {
-                float wyz = (dim == 2 ? mass : mass * w[2][dz]) * w[1][dy];
-                float *row = a->colour + base + dy * sy + dz * sz;
-                row[0] += wyz * w[0][0];
-                row[1] += wyz * w[0][1];
-                row[2] += wyz * w[0][2];
-            }
-    }
-}
-
-static void scatter(void *arg, int64_t begin, int64_t end)
-{
-    const colour_args *a = arg;
-    UN_BY_DIM(a->grid->dim, scatter_in(a, begin, end, dim));
-}
 
 /* Below this share of it most of the kernel lies in a body, and the little it sees is not reliable:
  * phi is extended from the open cells around. Otherwise a cell that a solid almost fills would be a
@@ -410,7 +353,7 @@ static un_vec3 mean_slope(const slope *sum)
 
 static uint32_t sight_of(const colour_args *a, int64_t c)
 {
-    return (a->walls->parted ? a->walls->sight[c] : UN_SIGHT_ALL) & block_of(a->grid);
+    return (a->walls->parted ? a->walls->sight[c] : UN_SIGHT_ALL) & un_colour_reach(a->grid);
 }
 
 static un_vec3 offset_of(const un_grid *g, int n)
@@ -550,7 +493,7 @@ static void extend_rows(void *arg, int64_t begin, int64_t end)
         if (is_padding(g, 1, j, k, g->dim)) continue;
         for (int32_t i = 1; i < g->n[0] - 1; i++) {
             int64_t c = un_grid_cell(g, i, j, k);
-            uint32_t sight = block_of(g);
+            uint32_t sight = un_colour_reach(g);
             if (a->known ? a->known[c] != UNKNOWN : has_colour(a, c)) continue;
             if (a->known && a->pass < CLOSED) {
                 if (!(a->walls->volume[c] > 0)) continue; /* closed cells come last */
@@ -586,27 +529,16 @@ static void begin_known(void *arg, int64_t begin, int64_t end)
     for (int64_t c = begin; c < end; c++) a->known[c] = has_colour(a, c) ? 0 : UNKNOWN;
 }
 
-static void clear(void *arg, int64_t begin, int64_t end)
-{
-    colour_args *a = arg;
-    memset(a->colour + begin, 0, (size_t)(end - begin) * sizeof *a->colour);
-}
-
 un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                               const un_bins *bins, const un_particles *particles,
                               const un_walls *walls, const float *normalizer)
 {
-    colour_args a = {.phi = phi,
-                     .colour = colour,
-                     .grid = grid,
-                     .particles = particles,
-                     .walls = walls,
-                     .normalizer = normalizer};
+    colour_args a = {
+        .phi = phi, .colour = colour, .grid = grid, .walls = walls, .normalizer = normalizer};
     int64_t grain = un_block_grain(grid->cell_count);
     un_runs cells = un_grid_own_cells(grid, 0);
     if (walls->parted) UN_ALLOC(ctx, a.known, grid->cell_count);
-    un_parallel_runs(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
-    un_bins_scatter(bins, scatter, &a);
+    un_colour_sum(ctx, colour, grid, bins, particles, walls);
     un_parallel_runs(ctx, cells, grain, invert, &a);
     un_status status =
         un_grid_share(grid, &(un_layered){colour, sizeof *colour}, 1, 2); /* slopes ask for two */

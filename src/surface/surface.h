@@ -20,6 +20,16 @@ un_status un_colour_normalizer(un_context *ctx, float *normalizer, const un_grid
 un_status un_colour_level_set(un_context *ctx, float *phi, float *colour, const un_grid *grid,
                               const un_bins *bins, const un_particles *particles,
                               const un_walls *walls, const float *normalizer);
+/* The particles' volume around each cell centre by the smoothing kernel, over that of a cell
+ * (colour_sum.c). Particles must lie in the cells they are sorted into. */
+void un_colour_sum(un_context *ctx, float *colour, const un_grid *grid, const un_bins *bins,
+                   const un_particles *particles, const un_walls *walls);
+/* The cells of a block of 27 that the kernel reaches, a bit for each: in 2D those of its middle
+ * layer. */
+static inline uint32_t un_colour_reach(const un_grid *grid)
+{
+    return grid->dim == 2 ? 0x1ffu << 9 : UN_SIGHT_ALL;
+}
 /* Volume where phi < 0 in open space, m3 (2D: m2). thick: of these cells only; NULL: of all. */
 double un_colour_volume(un_context *ctx, const float *phi, const un_grid *grid,
                         const un_walls *walls, const uint8_t *thick);

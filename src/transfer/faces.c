@@ -1,84 +1,8 @@
-/* Particles to faces and back, by linear interpolation on the staggered grid [Zhu & Bridson 2005;
- * Bridson, Fluid Simulation, ch. 7]. */
+/* Faces to particles, by linear interpolation on the staggered grid [Zhu & Bridson 2005; Bridson,
+ * Fluid Simulation, ch. 7], and what is done to all faces. */
 #include "transfer/transfer.h"
 
 #include "base/lanes.h"
-
-typedef struct faces_args {
-    double *const *u, *const *weight;
-    const un_grid *grid;
-    const un_particles *particles;
-} faces_args;
-
-UN_KERNEL void scatter_in(const faces_args *a, int64_t begin, int64_t end, int dim)
-{
-    const un_grid *g = a->grid;
-    const un_particles *p = a->particles;
-    int64_t sy = g->stride[1], sz = g->stride[2];
-    for (int64_t q = begin; q < end; q++) {
-        un_face_stencil t = un_faces_stencil_in(g, un_particle_position(p, q), dim);
-        double volume = p->volume[q]; /* or mass, where density varies */
-        if (p->density) volume *= (double)p->density[q];
-        double fall = p->fall[q] * (-1.0 / UN_FALL_FREE);
-        double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
-        for (int axis = 0; axis < dim; axis++) {
-            double fx = t.f[0][axis != 0], fy = t.f[1][axis != 1];
-            double fz = dim == 2 ? 0 : t.f[2][axis != 2];
-            double v = p->v[axis][q] + lead[axis] * fall, wz[2] = {volume * (1 - fz), volume * fz};
-            double *u = a->u[axis] + t.base[axis], *w = a->weight[axis] + t.base[axis];
-            for (int dz = 0; dz < dim - 1; dz++) {
-                double w0 = wz[dz] * (1 - fy), w1 = wz[dz] * fy;
-                double w00 = w0 * (1 - fx), w01 = w0 * fx, w10 = w1 * (1 - fx), w11 = w1 * fx;
-                u[0] += w00 * v;
-                u[1] += w01 * v;
-                u[sy] += w10 * v;
-                u[sy + 1] += w11 * v;
-                w[0] += w00;
-                w[1] += w01;
-                w[sy] += w10;
-                w[sy + 1] += w11;
-                u += sz;
-                w += sz;
-            }
-        }
-    }
-}
-
-static void scatter(void *arg, int64_t begin, int64_t end)
-{
-    const faces_args *a = arg;
-    UN_BY_DIM(a->grid->dim, scatter_in(a, begin, end, dim));
-}
-
-static void clear(void *arg, int64_t begin, int64_t end)
-{
-    faces_args *a = arg;
-    for (int axis = 0; axis < a->grid->dim; axis++) {
-        memset(a->u[axis] + begin, 0, (size_t)(end - begin) * sizeof(double));
-        memset(a->weight[axis] + begin, 0, (size_t)(end - begin) * sizeof(double));
-    }
-}
-
-static void divide(void *arg, int64_t begin, int64_t end)
-{
-    faces_args *a = arg;
-    for (int axis = 0; axis < a->grid->dim; axis++) {
-        double *restrict u = a->u[axis];
-        const double *restrict weight = a->weight[axis];
-        for (int64_t f = begin; f < end; f++)
-            if (weight[f] > 0) u[f] /= weight[f];
-    }
-}
-
-void un_transfer_to_faces(un_context *ctx, double *const u[3], double *const weight[3],
-                          const un_grid *grid, const un_bins *bins, const un_particles *particles)
-{
-    faces_args a = {u, weight, grid, particles};
-    int64_t grain = un_block_grain(grid->cell_count);
-    un_parallel_runs(ctx, un_grid_own_cells(grid, UN_SCATTER_REACH), grain, clear, &a);
-    un_bins_scatter(bins, scatter, &a);
-    un_parallel_runs(ctx, un_grid_own_cells(grid, 0), grain, divide, &a);
-}
 
 /* ---- over all faces ---- */
 
@@ -257,8 +181,7 @@ static void update_eight(const particles_args *a, int64_t q, const un_eight *now
     part = un_doubles8_choose(part < UINT8_MAX, part, un_doubles8_all(UINT8_MAX));
     part = un_doubles8_choose(freely < UN_FALL_LEAST * UN_FALL_FREE, un_doubles8_all(0), part);
     part = un_doubles8_choose(flies, un_doubles8_all(UN_FALL_FREE), part);
-    un_bytes8 bytes = __builtin_convertvector(__builtin_convertvector(part, un_bits8), un_bytes8);
-    memcpy(p->fall + q, &bytes, sizeof bytes);
+    un_doubles8_to_bytes(p->fall + q, part);
 }
 
 static void update(void *arg, int64_t begin, int64_t end)

@@ -88,6 +88,50 @@ static void flat_water_is_flat_up_to_walls_edges_and_corners(void **state)
 }
 
 /* A full tank is full everywhere; an empty one has nothing. */
+/* A quadratic B-spline, one by one. */
+static double spline(double x)
+{
+    x = fabs(x);
+    return x < 0.5 ? 0.75 - x * x : x < 1.5 ? 0.5 * (1.5 - x) * (1.5 - x) : 0;
+}
+
+static void colours_are_sums_over_particles(void **state)
+{
+    (void)state;
+    vessel v;
+    vessel_begin(&v, 2, un_v3(1, 0.7, 0.6), 20);
+    vessel_build(&v);
+    const un_grid *g = &v.tank.grid;
+    un_particles *p = &v.particles;
+    check_ok(v.tank.ctx, un_particles_reserve(v.tank.ctx, p, 4001));
+    p->count = 4001;
+    for (int32_t q = 0; q < p->count; q++) {
+        double crowd = q % 2 ? 1 : 0.2; /* half of them in few cells */
+        p->x[0][q] = crowd * un_random((uint64_t)q, 1);
+        p->x[1][q] = 0.7 * crowd * un_random((uint64_t)q, 2);
+        p->x[2][q] = 0.6 * un_random((uint64_t)q, 3);
+        p->volume[q] = (float)(1e-5 * (1 + q % 3));
+        p->flags[q] = 0;
+    }
+    check_ok(v.tank.ctx, un_bins_sort(v.bins, &v.arena, p));
+    un_colour_sum(v.tank.ctx, v.colour, g, v.bins, p, v.tank.walls);
+    double *sum = calloc((size_t)g->cell_count, sizeof *sum);
+    for (int32_t q = 0; q < p->count; q++)
+        for (int n = 0; n < 27; n++) {
+            un_vec3 x = un_particle_position(p, q);
+            int64_t c = un_grid_cell_at(g, x) + n % 3 - 1 + (n / 3 % 3 - 1) * g->stride[1] +
+                        (n / 9 - 1) * g->stride[2];
+            un_vec3 centre =
+                un_grid_center(g, (int32_t)(c % g->n[0]), (int32_t)(c / g->n[0] % g->n[1]),
+                               (int32_t)(c / g->stride[2]));
+            un_vec3 d = un_scale(un_sub(centre, x), g->inverse_h);
+            sum[c] += p->volume[q] / (g->h * g->h * g->h) * spline(d.x) * spline(d.y) * spline(d.z);
+        }
+    for (int64_t c = 0; c < g->cell_count; c++) check_near(v.colour[c], sum[c], 1e-5);
+    free(sum);
+    vessel_end(&v);
+}
+
 static void full_and_empty(void **state)
 {
     (void)state;
@@ -172,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(profile_and_distance_are_inverse),
         cmocka_unit_test(flat_water_is_flat_up_to_walls_edges_and_corners),
+        cmocka_unit_test(colours_are_sums_over_particles),
         cmocka_unit_test(full_and_empty),
         cmocka_unit_test(drops_have_their_volume),
         cmocka_unit_test(solids_are_wet_up_to_their_surface),

@@ -148,6 +148,50 @@ static void momentum_is_kept(void **state)
     bath_end(&b);
 }
 
+/* One by one, for particles that have been spread since they were sorted, too. */
+static void faces_get_the_sum_over_particles(void **state)
+{
+    (void)state;
+    bath b;
+    bath_begin(&b, 2, 9001);
+    const un_grid *g = &b.tank.grid;
+    un_particles *p = &b.particles;
+    size_t bytes = (size_t)g->cell_count * sizeof(double);
+    double *u = malloc(bytes), *w = malloc(bytes), size[3] = {1, 0.8, 0.6};
+    p->lead = un_v3(0.1, -0.2, 0.3);
+    for (int32_t q = 0; q < p->count; q++) {
+        p->fall[q] = (uint8_t)(q % 129);
+        for (int a = 0; a < 3; a++) {
+            double move = 0.2 * g->h * (un_random((uint64_t)q, 40 + (uint64_t)a) - 0.5);
+            p->x[a][q] = un_clamp(p->x[a][q] + move, 0, size[a]);
+        }
+    }
+    to_faces(&b);
+    for (int a = 0; a < 3; a++) {
+        memset(u, 0, bytes);
+        memset(w, 0, bytes);
+        for (int32_t q = 0; q < p->count; q++) {
+            un_vec3 x = un_particle_position(p, q), v = un_particle_middle(p, q);
+            for (int64_t n = 0; n < 27; n++) { /* around its cell */
+                int64_t f = un_grid_cell_at(g, x) + n % 3 - 1 + (n / 3 % 3 - 1) * g->stride[1] +
+                            (n / 9 - 1) * g->stride[2];
+                un_vec3 d = un_scale(un_sub(face(g, a, f), x), g->inverse_h);
+                double share = fmax(0, 1 - fabs(d.x)) * fmax(0, 1 - fabs(d.y)) *
+                               fmax(0, 1 - fabs(d.z)) * p->volume[q];
+                u[f] += share * component(v, a);
+                w[f] += share;
+            }
+        }
+        for (int64_t f = 0; f < g->cell_count; f++) {
+            check_near(b.w[a][f], w[f], 1e-17);
+            if (w[f] > 1e-7) check_near(b.u[a][f], u[f] / w[f], 1e-9);
+        }
+    }
+    free(u);
+    free(w);
+    bath_end(&b);
+}
+
 static void same_bits_for_any_thread_count(void **state)
 {
     (void)state;
@@ -480,6 +524,7 @@ int main(void)
         cmocka_unit_test(constants_arrive_exactly),
         cmocka_unit_test(linear_fields_arrive_from_a_lattice),
         cmocka_unit_test(momentum_is_kept),
+        cmocka_unit_test(faces_get_the_sum_over_particles),
         cmocka_unit_test(same_bits_for_any_thread_count),
         cmocka_unit_test(layers_are_added_one_by_one),
         cmocka_unit_test(extrapolation_fills_everything_and_stops_at_the_edge),
