@@ -2,6 +2,8 @@
  * neighbours in memory, for the particles and for the grid around them. */
 #include "particles/particles.h"
 
+#include "base/lanes.h"
+
 /* Orders the blocks by their Morton code. */
 static un_status order_blocks(un_bins *b, un_arena *arena)
 {
@@ -171,20 +173,41 @@ typedef struct sort_args {
     uint32_t *keys;
 } sort_args;
 
+static void find_key(const sort_args *s, double *const x[3], int64_t q)
+{
+    const un_grid *g = s->bins->grid;
+    const double origin[3] = {g->origin.x, g->origin.y, g->origin.z}, inverse = 1 / g->h;
+    int32_t c[3];
+    for (int a = 0; a < 3; a++)
+        c[a] = un_clampi((int32_t)((x[a][q] - origin[a]) * inverse), 0, g->n[a] - 1);
+    s->keys[q] = un_bins_cell(s->bins, c[0], c[1], c[2]);
+}
+
+/* Eight from q on, with the same keys. */
+static void find_keys_eight(const sort_args *s, double *const x[3], int64_t q)
+{
+    const un_bins *b = s->bins;
+    const un_grid *g = b->grid;
+    const double origin[3] = {g->origin.x, g->origin.y, g->origin.z}, inverse = 1 / g->h;
+    un_bits8 block = {0}, cell = {0};
+    for (int a = 2; a >= 0; a--) {
+        un_doubles8 at = (un_doubles8_load(x[a] + q, 8) - origin[a]) * inverse;
+        at = un_doubles8_place(at, g->n[a] - 1);
+        un_bits8 c = __builtin_convertvector(at, un_bits8);
+        block = block * b->blocks[a] + c / UN_BLOCK;
+        cell = cell * UN_BLOCK + c % UN_BLOCK;
+    }
+    for (int n = 0; n < 8; n++)
+        s->keys[q + n] = (uint32_t)(b->rank[block[n]] * b->block_cells + cell[n]);
+}
+
 static void find_keys(void *arg, int64_t begin, int64_t end)
 {
-    sort_args *s = arg;
-    const un_grid *g = s->bins->grid;
+    const sort_args *s = arg;
     const un_particles *p = s->particles;
     double *const *x = p->warped ? p->xi : p->x;
-    double inverse = 1 / g->h;
-    for (int64_t i = begin; i < end; i++) {
-        int32_t c[3];
-        double origin[3] = {g->origin.x, g->origin.y, g->origin.z};
-        for (int a = 0; a < 3; a++)
-            c[a] = un_clampi((int32_t)((x[a][i] - origin[a]) * inverse), 0, g->n[a] - 1);
-        s->keys[i] = un_bins_cell(s->bins, c[0], c[1], c[2]);
-    }
+    for (; begin + 8 <= end; begin += 8) find_keys_eight(s, x, begin);
+    for (; begin < end; begin++) find_key(s, x, begin);
 }
 
 /* gone: particles that come last; NULL: none. */

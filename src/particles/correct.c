@@ -104,27 +104,45 @@ UN_KERNEL bool gather_eight(neighbourhood *near, const un_particles *p, int32_t 
     return true;
 }
 
+/* `cells` cells in a row of a block, as cells c and on; returns the number of particles then. */
+UN_KERNEL int32_t gather_cells(neighbourhood *near, const correct_args *a, uint32_t cell, int32_t c,
+                               int32_t cells, int32_t count, un_vec3 origin)
+{
+    const un_particles *p = a->particles;
+    const int32_t *begin = a->bins->begin + cell;
+    double inverse_h = a->bins->grid->inverse_h;
+    bool all = true; /* are taken: at once */
+    for (int32_t q = begin[0]; q < begin[cells] && all; q += LANES)
+        all = gather_eight(near, p, q, count + q - begin[0], origin, inverse_h);
+    for (int32_t n = 0; n < cells; n++) {
+        near->first[c + n] = all ? count + begin[n] - begin[0] : count;
+        if (!all) count = gather_some(near, p, begin[n], begin[n + 1], count, origin, inverse_h);
+    }
+    return all ? count + begin[cells] - begin[0] : count;
+}
+
 /* corner: the lowest cell of the ring. */
 UN_KERNEL void gather(neighbourhood *near, const correct_args *a, const int32_t corner[3], int dim)
 {
     const un_grid *g = a->bins->grid;
-    const un_particles *p = a->particles;
     un_vec3 origin = un_grid_node_position(g, corner[0], corner[1], corner[2]);
     int32_t count = 0, cells = dim == 2 ? SIDE * SIDE : SIDE * SIDE * SIDE;
-    for (int32_t c = 0; c < cells; c++) {
-        int32_t i = corner[0] + c % SIDE, j = corner[1] + c / SIDE % SIDE;
-        int32_t k = corner[2] + c / (SIDE * SIDE);
-        near->first[c] = count;
-        if (i < 0 || j < 0 || k < 0 || i >= g->n[0] || j >= g->n[1] || k >= g->n[2]) continue;
-        uint32_t cell = un_bins_cell(a->bins, i, j, k);
-        int32_t end = a->bins->begin[cell + 1];
-        for (int32_t q = a->bins->begin[cell]; q < end; q += LANES) {
-            int32_t some = (int32_t)un_min64(end - q, LANES);
-            if (gather_eight(near, p, q, count, origin, g->inverse_h))
-                count += some;
-            else
-                count = gather_some(near, p, q, q + some, count, origin, g->inverse_h);
+    for (int32_t c = 0; c < cells; c += SIDE) {
+        int32_t j = corner[1] + c / SIDE % SIDE, k = corner[2] + c / (SIDE * SIDE);
+        if (j < 0 || k < 0 || j >= g->n[1] || k >= g->n[2]) {
+            for (int32_t n = 0; n < SIDE; n++) near->first[c + n] = count;
+            continue;
         }
+        int32_t low = corner[0], high = low + SIDE - 1; /* beside the block */
+        near->first[c] = count;
+        if (low >= 0)
+            count = gather_cells(near, a, un_bins_cell(a->bins, low, j, k), c, 1, count, origin);
+        count = gather_cells(near, a, un_bins_cell(a->bins, low + 1, j, k), c + 1, UN_BLOCK, count,
+                             origin);
+        near->first[c + SIDE - 1] = count;
+        if (high < g->n[0])
+            count = gather_cells(near, a, un_bins_cell(a->bins, high, j, k), c + SIDE - 1, 1, count,
+                                 origin);
     }
     near->first[cells] = count;
     bool even = true;

@@ -46,6 +46,7 @@
 typedef struct assemble_args {
     un_pressure *pr;
     const un_projection *in;
+    bool cut; /* walls cut some cells */
     /* by step along the curve, a row of cells each: */
     int64_t *row_count;   /* unknowns, then the first one's number */
     int64_t *entry_count; /* matrix entries, then the first one's place */
@@ -175,14 +176,16 @@ static bool near_cut_cell(const un_walls *walls, int64_t c)
  * liquid collides and thin out where it is torn; inside the liquid their volume fraction should be
  * one, and the difference, beyond the noise of their positions, is a divergence to be made. Next to
  * air only too much is a sign: the air itself lowers the fraction. */
-static double cell_expansion(const un_pressure *pr, const un_projection *in, int64_t c)
+static double cell_expansion(const assemble_args *s, int64_t c)
 {
+    const un_pressure *pr = s->pr;
+    const un_projection *in = s->in;
     const un_grid *g = pr->grid;
     double sigma = in->expansion;
     if (!in->colour || (in->depth && in->depth[c] > in->deepest)) return sigma;
     double crowding = in->colour[c] - 1;
     if (fabs(crowding) < CROWDING_NOISE) return sigma;
-    if (crowding < CROWDING_CUT && near_cut_cell(in->walls, c)) return sigma;
+    if (s->cut && crowding < CROWDING_CUT && near_cut_cell(in->walls, c)) return sigma;
     for (int a = 0; a < g->dim && crowding < 0; a++) {
         int64_t low = c - g->stride[a], high = c + g->stride[a];
         if (pr->index[low] < 0 && open_area(in->walls, a, c) > 0) return sigma;
@@ -254,7 +257,7 @@ UN_KERNEL void fill_rows_in(const assemble_args *s, int64_t begin, int64_t end, 
                 if (pr->matrix.col[e] == n) pr->matrix.val[e] = diagonal;
             if (rim) sort_row(&pr->matrix, pr->matrix.row[n], entry);
             pr->rhs[n] = -g->h * cell_outflow(in, g, c, dim) +
-                         g->h * g->h * in->walls->volume[c] * cell_expansion(pr, in, c);
+                         g->h * g->h * in->walls->volume[c] * cell_expansion(s, c);
             pr->x[n] = pr->p[c] * in->kick / in->density;
             if (!in->surface) continue;
             pr->rhs[n] += push * in->kick / in->density;
@@ -327,7 +330,7 @@ static un_status assemble(un_pressure *pr, const un_projection *in)
     const un_grid *g = pr->grid;
     int64_t steps = un_curve_steps(&pr->curve);
     un_part own = un_grid_own_steps(g, &pr->curve), own_entries;
-    assemble_args s = {.pr = pr, .in = in};
+    assemble_args s = {.pr = pr, .in = in, .cut = un_walls_cut(in->walls)};
     un_status status = UN_OK;
     UN_ALLOC_DONE(ctx, s.row_count, steps + 1);
     UN_ALLOC_DONE(ctx, s.entry_count, steps + 1);
@@ -491,7 +494,7 @@ static double divergence_rows(void *arg, int64_t begin, int64_t end)
         int64_t c = s->pr->place[n];
         if (un_pressure_is_free(s->pr, (int32_t)n)) continue;
         double outflow = g->dim == 2 ? cell_outflow(s->in, g, c, 2) : cell_outflow(s->in, g, c, 3);
-        double left = outflow / g->h - s->in->walls->volume[c] * cell_expansion(s->pr, s->in, c);
+        double left = outflow / g->h - s->in->walls->volume[c] * cell_expansion(s, c);
         max = fmax(max, fabs(left));
     }
     return max;
@@ -610,7 +613,7 @@ un_status un_pressure_project(un_pressure *pr, const un_projection *in,
                       .size = {g->n[0], g->n[1], g->n[2]},
                       .site = pr->place,
                       .curve = &pr->curve};
-    assemble_args s = {.pr = pr, .in = in};
+    assemble_args s = {.pr = pr, .in = in, .cut = un_walls_cut(in->walls)};
     un_release release = {&s, limit_cell, in->surface || in->before ? INFINITY : 0,
                           in->before ? in->before : pr->p, in->let_go > 0};
     UN_TRY(un_pressure_solve(pr, &sites, in->tolerance, in->iteration_limit, &release,
