@@ -18,24 +18,28 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
+/* Always inlined: some of these warnings have no place in the file, and the line above does not
+ * reach them. */
+#define UN_LANES static inline __attribute__((always_inline))
+
 typedef float un_lanes8 __attribute__((vector_size(32), may_alias));
 typedef int32_t un_bits8 __attribute__((vector_size(32)));
 
-static inline un_lanes8 un_lanes8_all(float v)
+UN_LANES un_lanes8 un_lanes8_all(float v)
 {
     return (un_lanes8){v, v, v, v, v, v, v, v};
 }
-static inline un_lanes8 un_lanes8_load(const float *v)
+UN_LANES un_lanes8 un_lanes8_load(const float *v)
 {
     un_lanes8 out;
     memcpy(&out, v, sizeof out);
     return out;
 }
-static inline void un_lanes8_store(float *to, un_lanes8 v)
+UN_LANES void un_lanes8_store(float *to, un_lanes8 v)
 {
     memcpy(to, &v, sizeof v);
 }
-static inline un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
+UN_LANES un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
 {
 #if defined(__AVX__)
     return (un_lanes8)_mm256_max_ps((__m256)a, (__m256)b);
@@ -45,7 +49,7 @@ static inline un_lanes8 un_lanes8_max(un_lanes8 a, un_lanes8 b)
     return out;
 #endif
 }
-static inline un_lanes8 un_lanes8_min(un_lanes8 a, un_lanes8 b)
+UN_LANES un_lanes8 un_lanes8_min(un_lanes8 a, un_lanes8 b)
 {
 #if defined(__AVX__)
     return (un_lanes8)_mm256_min_ps((__m256)a, (__m256)b);
@@ -53,16 +57,16 @@ static inline un_lanes8 un_lanes8_min(un_lanes8 a, un_lanes8 b)
     return -un_lanes8_max(-a, -b);
 #endif
 }
-static inline un_lanes8 un_lanes8_abs(un_lanes8 a)
+UN_LANES un_lanes8 un_lanes8_abs(un_lanes8 a)
 {
     return (un_lanes8)((un_bits8)a & INT32_MAX);
 }
 /* a, or 0 if that is more. */
-static inline un_lanes8 un_lanes8_positive(un_lanes8 a)
+UN_LANES un_lanes8 un_lanes8_positive(un_lanes8 a)
 {
     return un_lanes8_max(a, un_lanes8_all(0));
 }
-static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
+UN_LANES un_lanes8 un_lanes8_sqrt(un_lanes8 a)
 {
 #if defined(__AVX__)
     return (un_lanes8)_mm256_sqrt_ps((__m256)a);
@@ -73,7 +77,7 @@ static inline un_lanes8 un_lanes8_sqrt(un_lanes8 a)
 #endif
 }
 /* 1 / sqrt(a), to 2 units in the last place; not a number at 0. */
-static inline un_lanes8 un_lanes8_rsqrt(un_lanes8 a)
+UN_LANES un_lanes8 un_lanes8_rsqrt(un_lanes8 a)
 {
 #if defined(__AVX512VL__)
     un_lanes8 y = (un_lanes8)_mm256_rsqrt14_ps((__m256)a);
@@ -84,7 +88,7 @@ static inline un_lanes8 un_lanes8_rsqrt(un_lanes8 a)
 }
 /* Of what is not negative, to 2 units in the last place; 0 of what is below the normal range. From
  * a third of the exponent, two steps of Halley's rule. */
-static inline un_lanes8 un_lanes8_cbrt(un_lanes8 a)
+UN_LANES un_lanes8 un_lanes8_cbrt(un_lanes8 a)
 {
     un_bits8 bits = (un_bits8)a / 3 + 0x2a5137a0;
     un_lanes8 y = (un_lanes8)bits;
@@ -95,12 +99,12 @@ static inline un_lanes8 un_lanes8_cbrt(un_lanes8 a)
     return (un_lanes8)((un_bits8)y & (a >= 1.2e-38f));
 }
 /* The lanes of a where the mask is set, zero in the others. */
-static inline un_lanes8 un_lanes8_where(un_bits8 bits, un_lanes8 a)
+UN_LANES un_lanes8 un_lanes8_where(un_bits8 bits, un_lanes8 a)
 {
     return (un_lanes8)((un_bits8)a & bits);
 }
 /* Writes the lanes of the mask one after the other. Up to eight values are written. */
-static inline void un_lanes8_pack(float *to, un_lanes8 v, uint32_t mask)
+UN_LANES void un_lanes8_pack(float *to, un_lanes8 v, uint32_t mask)
 {
 #if defined(__AVX512VL__)
     un_lanes8_store(to, (un_lanes8)_mm256_maskz_compress_ps((__mmask8)mask, (__m256)v));
@@ -108,7 +112,7 @@ static inline void un_lanes8_pack(float *to, un_lanes8 v, uint32_t mask)
     for (; mask; mask &= mask - 1) *to++ = v[__builtin_ctz(mask)];
 #endif
 }
-static inline void un_bits8_pack(int32_t *to, un_bits8 v, uint32_t mask)
+UN_LANES void un_bits8_pack(int32_t *to, un_bits8 v, uint32_t mask)
 {
 #if defined(__AVX512VL__)
     __m256i packed = _mm256_maskz_compress_epi32((__mmask8)mask, (__m256i)v);
@@ -118,7 +122,7 @@ static inline void un_bits8_pack(int32_t *to, un_bits8 v, uint32_t mask)
 #endif
 }
 /* values[at] in each lane. */
-static inline un_lanes8 un_lanes8_gather(const float *values, un_bits8 at)
+UN_LANES un_lanes8 un_lanes8_gather(const float *values, un_bits8 at)
 {
 #if defined(__AVX2__)
     return (un_lanes8)_mm256_i32gather_ps(values, (__m256i)at, 4);
@@ -129,7 +133,7 @@ static inline un_lanes8 un_lanes8_gather(const float *values, un_bits8 at)
 #endif
 }
 /* A bit for every lane that is set. */
-static inline uint32_t un_bits8_mask(un_bits8 bits)
+UN_LANES uint32_t un_bits8_mask(un_bits8 bits)
 {
 #if defined(__AVX__)
     return (uint32_t)_mm256_movemask_ps((__m256)bits);
@@ -140,7 +144,7 @@ static inline uint32_t un_bits8_mask(un_bits8 bits)
 #endif
 }
 /* A bit for every lane with a < b. */
-static inline uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
+UN_LANES uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
 {
     return un_bits8_mask((un_bits8)(a < b));
 }
@@ -151,33 +155,33 @@ typedef float un_lanes4 __attribute__((vector_size(16), may_alias));
 typedef float un_lanes16 __attribute__((vector_size(64), may_alias));
 typedef int32_t un_bits16 __attribute__((vector_size(64)));
 
-static inline un_lanes16 un_lanes16_all(float v)
+UN_LANES un_lanes16 un_lanes16_all(float v)
 {
     return (un_lanes16){v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v};
 }
-static inline un_lanes16 un_lanes16_load(const float *v)
+UN_LANES un_lanes16 un_lanes16_load(const float *v)
 {
     un_lanes16 out;
     memcpy(&out, v, sizeof out);
     return out;
 }
-static inline void un_lanes16_store(float *to, un_lanes16 v)
+UN_LANES void un_lanes16_store(float *to, un_lanes16 v)
 {
     memcpy(to, &v, sizeof v);
 }
-static inline un_lanes8 un_lanes16_low(un_lanes16 a)
+UN_LANES un_lanes8 un_lanes16_low(un_lanes16 a)
 {
     return __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7);
 }
-static inline un_lanes8 un_lanes16_high(un_lanes16 a)
+UN_LANES un_lanes8 un_lanes16_high(un_lanes16 a)
 {
     return __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15);
 }
-static inline un_lanes16 un_lanes16_of(un_lanes8 low, un_lanes8 high)
+UN_LANES un_lanes16 un_lanes16_of(un_lanes8 low, un_lanes8 high)
 {
     return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
-static inline un_lanes16 un_lanes16_max(un_lanes16 a, un_lanes16 b)
+UN_LANES un_lanes16 un_lanes16_max(un_lanes16 a, un_lanes16 b)
 {
 #if defined(__AVX512F__)
     return (un_lanes16)_mm512_max_ps((__m512)a, (__m512)b);
@@ -187,7 +191,7 @@ static inline un_lanes16 un_lanes16_max(un_lanes16 a, un_lanes16 b)
 #endif
 }
 /* a b + c, rounded once where the processor can. */
-static inline un_lanes16 un_lanes16_mad(un_lanes16 a, un_lanes16 b, un_lanes16 c)
+UN_LANES un_lanes16 un_lanes16_mad(un_lanes16 a, un_lanes16 b, un_lanes16 c)
 {
 #if defined(__AVX512F__)
     return (un_lanes16)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -196,7 +200,7 @@ static inline un_lanes16 un_lanes16_mad(un_lanes16 a, un_lanes16 b, un_lanes16 c
 #endif
 }
 /* 1 / sqrt(a), to 2 units in the last place; not a number at 0. */
-static inline un_lanes16 un_lanes16_rsqrt(un_lanes16 a)
+UN_LANES un_lanes16 un_lanes16_rsqrt(un_lanes16 a)
 {
 #if defined(__AVX512F__)
     un_lanes16 y = (un_lanes16)_mm512_rsqrt14_ps((__m512)a);
@@ -206,7 +210,7 @@ static inline un_lanes16 un_lanes16_rsqrt(un_lanes16 a)
 #endif
 }
 /* 1 / a, to 2 units in the last place. */
-static inline un_lanes16 un_lanes16_inverse(un_lanes16 a)
+UN_LANES un_lanes16 un_lanes16_inverse(un_lanes16 a)
 {
 #if defined(__AVX512F__)
     un_lanes16 y = (un_lanes16)_mm512_rcp14_ps((__m512)a);
@@ -216,7 +220,7 @@ static inline un_lanes16 un_lanes16_inverse(un_lanes16 a)
 #endif
 }
 /* The sums of four vectors. */
-static inline void un_lanes16_sum4(float sum[4], const un_lanes16 of[4])
+UN_LANES void un_lanes16_sum4(float sum[4], const un_lanes16 of[4])
 {
     un_lanes8 half[4];
     for (int i = 0; i < 4; i++) half[i] = un_lanes16_low(of[i]) + un_lanes16_high(of[i]);
@@ -235,7 +239,7 @@ static inline void un_lanes16_sum4(float sum[4], const un_lanes16 of[4])
 typedef double un_doubles2 __attribute__((vector_size(16), may_alias));
 typedef double un_doubles4 __attribute__((vector_size(32), may_alias));
 
-static inline un_doubles4 un_doubles4_load(const double *v)
+UN_LANES un_doubles4 un_doubles4_load(const double *v)
 {
     un_doubles4 out;
     memcpy(&out, v, sizeof out);
@@ -243,7 +247,7 @@ static inline un_doubles4 un_doubles4_load(const double *v)
 }
 
 /* Three, and a last lane of 0. */
-static inline un_doubles4 un_doubles4_load3(const double *v)
+UN_LANES un_doubles4 un_doubles4_load3(const double *v)
 {
 #if defined(__AVX__)
     const __m256i three = _mm256_set_epi64x(0, -1, -1, -1);
@@ -260,35 +264,35 @@ typedef float un_floats8 __attribute__((vector_size(32)));
 typedef float un_floats4 __attribute__((vector_size(16)));
 typedef uint8_t un_bytes8 __attribute__((vector_size(8)));
 
-static inline un_lanes8 un_doubles8_to_floats(un_doubles8 a)
+UN_LANES un_lanes8 un_doubles8_to_floats(un_doubles8 a)
 {
     return (un_lanes8) __builtin_convertvector(a, un_floats8);
 }
-static inline void un_doubles8_store(double *to, un_doubles8 v)
+UN_LANES void un_doubles8_store(double *to, un_doubles8 v)
 {
     memcpy(to, &v, sizeof v);
 }
-static inline un_doubles8 un_doubles8_of_floats(un_lanes8 a)
+UN_LANES un_doubles8 un_doubles8_of_floats(un_lanes8 a)
 {
     return __builtin_convertvector((un_floats8)a, un_doubles8);
 }
 /* n: 8, or 1 for the first alone. */
-static inline un_doubles8 un_doubles8_load(const double *v, int n)
+UN_LANES un_doubles8 un_doubles8_load(const double *v, int n)
 {
     un_doubles8 out = {v[0]};
     if (n == 8) memcpy(&out, v, sizeof out);
     return out;
 }
-static inline un_doubles8 un_doubles8_abs(un_doubles8 a)
+UN_LANES un_doubles8 un_doubles8_abs(un_doubles8 a)
 {
     return (un_doubles8)((un_longs8)a & INT64_MAX);
 }
-static inline un_doubles8 un_doubles8_all(double v)
+UN_LANES un_doubles8 un_doubles8_all(double v)
 {
     return (un_doubles8){v, v, v, v, v, v, v, v};
 }
 /* a b + c, rounded once where the processor can. */
-static inline un_doubles8 un_doubles8_mad(un_doubles8 a, un_doubles8 b, un_doubles8 c)
+UN_LANES un_doubles8 un_doubles8_mad(un_doubles8 a, un_doubles8 b, un_doubles8 c)
 {
 #if defined(__AVX512F__)
     return (un_doubles8)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -296,7 +300,7 @@ static inline un_doubles8 un_doubles8_mad(un_doubles8 a, un_doubles8 b, un_doubl
     return a * b + c;
 #endif
 }
-static inline un_doubles8 un_doubles8_max(un_doubles8 a, un_doubles8 b)
+UN_LANES un_doubles8 un_doubles8_max(un_doubles8 a, un_doubles8 b)
 {
 #if defined(__AVX512F__)
     return (un_doubles8)_mm512_max_pd((__m512d)a, (__m512d)b);
@@ -305,7 +309,7 @@ static inline un_doubles8 un_doubles8_max(un_doubles8 a, un_doubles8 b)
     return (un_doubles8)(((un_longs8)a & more) | ((un_longs8)b & ~more));
 #endif
 }
-static inline un_doubles8 un_doubles8_sqrt(un_doubles8 a)
+UN_LANES un_doubles8 un_doubles8_sqrt(un_doubles8 a)
 {
 #if defined(__AVX512F__)
     return (un_doubles8)_mm512_sqrt_pd((__m512d)a);
@@ -316,12 +320,12 @@ static inline un_doubles8 un_doubles8_sqrt(un_doubles8 a)
 #endif
 }
 /* a where all bits of the lane are set, b where none are. */
-static inline un_doubles8 un_doubles8_choose(un_longs8 bits, un_doubles8 a, un_doubles8 b)
+UN_LANES un_doubles8 un_doubles8_choose(un_longs8 bits, un_doubles8 a, un_doubles8 b)
 {
     return (un_doubles8)(((un_longs8)a & bits) | ((un_longs8)b & ~bits));
 }
 /* Truncated, and between 0 and hi: as a cast to an integer, but the number stays a double. */
-static inline un_doubles8 un_doubles8_place(un_doubles8 s, double hi)
+UN_LANES un_doubles8 un_doubles8_place(un_doubles8 s, double hi)
 {
 #if defined(__AVX512F__)
     __m512d whole = _mm512_roundscale_pd((__m512d)s, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -334,7 +338,7 @@ static inline un_doubles8 un_doubles8_place(un_doubles8 s, double hi)
 #endif
 }
 /* A bit for every lane that is set, all bits of a lane being alike. */
-static inline uint32_t un_longs8_mask(un_longs8 bits)
+UN_LANES uint32_t un_longs8_mask(un_longs8 bits)
 {
 #if defined(__AVX512DQ__)
     return _mm512_movepi64_mask((__m512i)bits);
@@ -344,18 +348,18 @@ static inline uint32_t un_longs8_mask(un_longs8 bits)
     return mask;
 #endif
 }
-static inline bool un_longs8_all(un_longs8 bits)
+UN_LANES bool un_longs8_all(un_longs8 bits)
 {
     return un_longs8_mask(bits) == 0xff;
 }
 /* a, or 0 if that is more. */
-static inline un_doubles8 un_doubles8_positive(un_doubles8 a)
+UN_LANES un_doubles8 un_doubles8_positive(un_doubles8 a)
 {
     return (un_doubles8)((un_longs8)a & (a > 0));
 }
 /* exp(a) of what is not above 0, to 1e-11 of it; at least exp(-700). 2^n exp(r), |r| up to half of
  * ln 2; n stands in the lowest bits of a sum with 1.5 2^52. */
-static inline un_doubles8 un_doubles8_exp(un_doubles8 a)
+UN_LANES un_doubles8 un_doubles8_exp(un_doubles8 a)
 {
     const double shift = 6755399441055744.0;
     un_doubles8 least = a * 0 - 700;
@@ -368,7 +372,7 @@ static inline un_doubles8 un_doubles8_exp(un_doubles8 a)
     return y * (un_doubles8)(((un_longs8)t << 52) + 0x3ff0000000000000);
 }
 /* Lanes 0, 1 and 2 of eight vectors. */
-static inline void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8])
+UN_LANES void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8])
 {
     un_doubles4 even[4], odd[4]; /* lanes 0 and 2 of two vectors, 1 and 3 */
     for (int i = 0; i < 4; i++) {
@@ -388,7 +392,7 @@ static inline void un_doubles8_turn(un_doubles8 to[3], const un_doubles4 from[8]
         to[a] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
     }
 }
-static inline double un_doubles8_sum(un_doubles8 a)
+UN_LANES double un_doubles8_sum(un_doubles8 a)
 {
     return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
 }
@@ -396,14 +400,14 @@ static inline double un_doubles8_sum(un_doubles8 a)
 /* ---- floats, some of eight ---- */
 
 /* n: 8, or 1 for the first alone. */
-static inline un_lanes8 un_lanes8_some(const float *v, int n)
+UN_LANES un_lanes8 un_lanes8_some(const float *v, int n)
 {
     un_lanes8 out = {v[0]};
     if (n == 8) memcpy(&out, v, sizeof out);
     return out;
 }
 /* Compilers would take the bytes apart one by one. */
-static inline un_longs8 un_longs8_of_bytes(const uint8_t *v)
+UN_LANES un_longs8 un_longs8_of_bytes(const uint8_t *v)
 {
 #if defined(__AVX512F__)
     return (un_longs8)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)v));
@@ -414,7 +418,7 @@ static inline un_longs8 un_longs8_of_bytes(const uint8_t *v)
 #endif
 }
 /* Whole numbers from 0 to 255. */
-static inline void un_doubles8_to_bytes(uint8_t *to, un_doubles8 a)
+UN_LANES void un_doubles8_to_bytes(uint8_t *to, un_doubles8 a)
 {
     un_bits8 whole = __builtin_convertvector(a, un_bits8);
 #if defined(__AVX512VL__)
@@ -424,7 +428,7 @@ static inline void un_doubles8_to_bytes(uint8_t *to, un_doubles8 a)
     memcpy(to, &bytes, sizeof bytes);
 #endif
 }
-static inline un_lanes8 un_lanes8_of_bytes(const uint8_t *v, int n)
+UN_LANES un_lanes8 un_lanes8_of_bytes(const uint8_t *v, int n)
 {
     un_bytes8 from = {v[0]};
     if (n == 8) memcpy(&from, v, sizeof from);
@@ -436,13 +440,13 @@ static inline un_lanes8 un_lanes8_of_bytes(const uint8_t *v, int n)
 #endif
 }
 /* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
-static inline un_lanes8 un_lanes8_within(un_lanes8 a, int64_t at, int64_t first, int64_t end)
+UN_LANES un_lanes8 un_lanes8_within(un_lanes8 a, int64_t at, int64_t first, int64_t end)
 {
     const un_bits8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
     int32_t from = (int32_t)(first - at), to = (int32_t)(end - at < 8 ? end - at : 8);
     return (un_lanes8)((un_bits8)a & (lane >= from) & (lane < to));
 }
-static inline double un_lanes8_sum(un_lanes8 a)
+UN_LANES double un_lanes8_sum(un_lanes8 a)
 {
     double b[8];
     for (int i = 0; i < 8; i++) b[i] = (double)a[i];
@@ -453,13 +457,13 @@ static inline double un_lanes8_sum(un_lanes8 a)
 typedef struct un_triple8 {
     un_doubles8 of[3];
 } un_triple8;
-static inline un_triple8 un_triple8_cross(const un_triple8 *a, const un_triple8 *b)
+UN_LANES un_triple8 un_triple8_cross(const un_triple8 *a, const un_triple8 *b)
 {
     return (un_triple8){{a->of[1] * b->of[2] - a->of[2] * b->of[1],
                          a->of[2] * b->of[0] - a->of[0] * b->of[2],
                          a->of[0] * b->of[1] - a->of[1] * b->of[0]}};
 }
-static inline un_doubles8 un_triple8_dot(const un_triple8 *a, const un_triple8 *b)
+UN_LANES un_doubles8 un_triple8_dot(const un_triple8 *a, const un_triple8 *b)
 {
     return a->of[0] * b->of[0] + a->of[1] * b->of[1] + a->of[2] * b->of[2];
 }
