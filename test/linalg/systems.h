@@ -115,7 +115,7 @@ static inline test_system test_system_make(test_lattice t, bool morton)
     s.a.col = malloc(15 * (size_t)n * sizeof *s.a.col);
     s.a.val = malloc(15 * (size_t)n * sizeof *s.a.val);
     s.b = malloc((size_t)n * sizeof *s.b);
-    s.x = calloc((size_t)n, sizeof *s.x);
+    s.x = calloc((size_t)(n > 0 ? n : 1), sizeof *s.x);
     int32_t entry = 0;
     for (int32_t i = 0; i < n; i++) {
         s.a.row[i] = entry;
