@@ -40,13 +40,17 @@ static const char thick_text[] =
     "liquid = { box { min = {0, 0, 0}, max = {0.4, 0.5, 0.5} } },\n"
     "solids = { sphere { center = {0.6, 0.1, 0.25}, radius = 0.15 } } }\n";
 
-/* Thin walls, one of which moves. */
+/* Thin walls, one of which moves, a disc that floats, an emitter. */
 static const char plates_text[] =
     "scene { method = 'octree', domain = { size = {1, 1} }, detail = { coarsest = 8, finest = 48 "
     "},\n"
     "frames = { count = 3, rate = 20 }, liquid = { box { min = {0, 0}, max = {0.4, 0.6} } },\n"
     "solids = { box { min = {0.4, 0}, max = {0.405, 0.7} },\n"
-    "  box { min = {0.2, 0.1}, max = {0.21, 0.5}, velocity = {-0.5, 0, 0} } } }\n";
+    "  box { min = {0.2, 0.1}, max = {0.21, 0.5}, velocity = {-0.5, 0, 0} },\n"
+    "  solid { sphere { center = {0.3, 0.55}, radius = 0.06 }, density = 400 } },\n"
+    "sources = { emitter { shape = sphere { center = {0.1, 0.6}, radius = 0.05 }, velocity = {1, "
+    "-1} "
+    "} } }\n";
 
 /* Far from the thin wall a thick one moves: where leaves are parted, it does so for all. */
 static const char apart_text[] =
@@ -437,7 +441,9 @@ static un_status step_around_pressure(un_octree_flip *s, un_context *ctx, int64_
     check_ok(ctx, un_octree_accelerate(s, dt));
     check_ok(ctx, un_octree_project(s, dt, &projection));
     if (un_rank(ctx) == n % un_rank_count(ctx)) ctx->def.fail_allocation = ctx->allocations + n;
+    UN_TRY(un_octree_agree(s, un_core_touch_bodies(&s->core, dt)));
     UN_TRY(un_octree_extend(s, dt));
+    UN_TRY(un_octree_agree(s, un_octree_move_free(s, dt)));
     UN_TRY(un_octree_to_particles(s, dt));
     UN_TRY(un_octree_correct(s, dt));
     UN_TRY(un_octree_advect(s, dt));
