@@ -655,7 +655,8 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     release_all(&s);
     un_parallel_part(ctx, parts ? un_leaves_own(m) : (un_part){0, m->count}, 8192, store_pressure,
                      &s);
-    if (parts) un_leaves_spread(m, in->p, sizeof *in->p); /* beside own faces, too */
+    if (parts && in->walls->walls->bodies->count > 0) /* un_pressure_calm_leaves looks there */
+        un_leaves_spread(m, in->p, sizeof *in->p);
     if (pr->matrix.n > 0) report->max_divergence = most_of_rows(&s, divergence_rows);
     if (s.parting) un_leaves_each_face(m, 8192, add_parting, &s);
     return UN_OK;
