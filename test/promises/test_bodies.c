@@ -107,6 +107,10 @@ static void half_density_is_half_under(const un_method *method)
     world_end(&w);
 }
 
+/* What squirts from between the crate and the lid when it gets there, m/s. With `warp` sixteen
+ * scenes whose densities differ in the fifth digit have 5 to 15. */
+#define LID_SPEED(METHOD) ((METHOD)->traits.warps ? 18 : 12)
+
 /* A crate of a hundredth of the water's density shoots up; one on the floor stays there. */
 static void light_bodies_rise_and_heavy_ones_lie(const un_method *method)
 {
@@ -117,11 +121,13 @@ static void light_bodies_rise_and_heavy_ones_lie(const un_method *method)
                   "box { min = {0.2, 0.1, 0}, max = {0.4, 0.3, 0.2}, density = 10, friction = 0, "
                   "hold = \"rx ry rz\" }, box { min = {0.6, 0, 0}, max = {0.8, 0.2, 0.2}, density "
                   "= 3000 } } }");
+    while (w.time < 0.2) world_step(&w, 0.2);
+    check_below(w.max_speed, 6);
     while (w.time < 0.35) world_step(&w, 0.35);
     const un_bodies *bodies = un_method_bodies(w.state);
     assert_true(centre(&w, 0).y > 0.35 && centre(&w, 0).y < 0.75);
     check_near(un_length(un_sub(centre(&w, 1), bodies->body[1].centre)), 0, 0.01);
-    check_below(w.max_speed, 12);
+    check_below(w.max_speed, LID_SPEED(method));
     world_end(&w);
 }
 
