@@ -49,32 +49,55 @@ static void move_one(const path_args *a, int64_t q, un_vec3 step, int dim)
     un_advect_finish(p, q, v, was, a->lead);
 }
 
-/* Eight at once, with the same bits, if no side of the domain is in their way; false: one may be.
+/* Those of eight that no side of the domain is in the way of; returns the others, a bit for each.
  */
-static bool move_eight(const path_args *a, int64_t q, const un_eight *x, const un_eight *step)
+static uint32_t move_eight(const path_args *a, un_particles *p, int64_t q, const un_eight *x,
+                           const un_eight *step)
 {
-    un_particles *p = a->particles;
     const un_grid *g = a->walls->grid;
     const double size[3] = {g->size.x, g->size.y, g->size.z}, margin = UN_ADVECT_MARGIN * g->h;
     const double lead[3] = {a->lead.x, a->lead.y, a->lead.z};
     un_longs8 flies = (un_longs8_of_bytes(p->flags + q) & UN_PARTICLE_BALLISTIC) != 0;
     un_longs8 inside = ~(un_longs8){0};
-    un_doubles8 to[3], v[3];
+    un_doubles8 from[3], to[3], v[3];
     for (int axis = 0; axis < 3; axis++) {
         v[axis] = un_doubles8_load(p->v[axis] + q, 8);
+        from[axis] = un_doubles8_load(x->of[axis], 8);
         to[axis] = un_doubles8_choose(flies, v[axis] * a->dt, un_doubles8_load(step->of[axis], 8));
-        to[axis] += un_doubles8_load(x->of[axis], 8);
+        to[axis] += from[axis];
         inside &= (to[axis] >= margin) & (to[axis] <= size[axis] - margin);
     }
-    if (!un_longs8_all(inside)) return false;
     un_doubles8 fall = __builtin_convertvector(un_longs8_of_bytes(p->fall + q), un_doubles8);
     fall *= 1.0 / UN_FALL_FREE;
     for (int axis = 0; axis < 3; axis++) {
-        v[axis] += lead[axis] * fall;
+        un_doubles8 end = un_doubles8_choose(inside, v[axis] + lead[axis] * fall, v[axis]);
+        to[axis] = un_doubles8_choose(inside, to[axis], from[axis]);
         memcpy(p->x[axis] + q, &to[axis], sizeof to[axis]);
-        memcpy(p->v[axis] + q, &v[axis], sizeof v[axis]);
+        memcpy(p->v[axis] + q, &end, sizeof end);
     }
-    return true;
+    return ~un_longs8_mask(inside) & 0xff;
+}
+
+/* Fewer than eight, in the same way: compilers round a product with a sum once or twice, and not
+ * the same in move_one. */
+static uint32_t move_some(const path_args *a, int64_t q, int64_t count, const un_eight *x,
+                          const un_eight *step)
+{
+    const un_particles *p = a->particles;
+    double at[3][8], v[3][8] = {0};
+    uint8_t flags[8] = {0}, fall[8] = {0};
+    un_particles some = {
+        .x = {at[0], at[1], at[2]}, .v = {v[0], v[1], v[2]}, .flags = flags, .fall = fall};
+    memcpy(flags, p->flags + q, (size_t)count);
+    memcpy(fall, p->fall + q, (size_t)count);
+    for (int axis = 0; axis < 3; axis++)
+        memcpy(v[axis], p->v[axis] + q, (size_t)count * sizeof **v);
+    uint32_t left = move_eight(a, &some, 0, x, step);
+    for (int axis = 0; axis < 3; axis++) {
+        memcpy(p->x[axis] + q, at[axis], (size_t)count * sizeof **at);
+        memcpy(p->v[axis] + q, v[axis], (size_t)count * sizeof **v);
+    }
+    return left;
 }
 
 static void move(void *arg, int64_t begin, int64_t end)
@@ -86,10 +109,15 @@ static void move(void *arg, int64_t begin, int64_t end)
         int64_t count = un_min64(end - q, 8);
         un_eight_load(&x, a->particles->x, q, count);
         un_advect_trace(&step, a->walls->grid, a->u, &x, a->dt);
-        if (sides && count == 8 && move_eight(a, q, &x, &step)) continue;
-        for (int64_t n = 0; n < count; n++)
+        uint32_t left = 0xff;
+        if (sides)
+            left = count == 8 ? move_eight(a, a->particles, q, &x, &step)
+                              : move_some(a, q, count, &x, &step);
+        for (left &= 0xffu >> (8 - count); left; left &= left - 1) {
+            int n = __builtin_ctz(left);
             move_one(a, q + n, un_v3(step.of[0][n], step.of[1][n], step.of[2][n]),
                      a->walls->grid->dim);
+        }
     }
 }
 

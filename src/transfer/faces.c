@@ -148,11 +148,10 @@ UN_KERNEL un_doubles8 share_eight(const particles_args *a, un_doubles8 pic, un_d
     return un_doubles8_choose(far & (kept > pic), kept, pic);
 }
 
-/* Eight of update_one at once, with the same bits. */
-static void update_eight(const particles_args *a, int64_t q, const un_eight *now_at,
-                         const un_eight *before_at)
+/* What update_one does, for eight particles. */
+static void update_eight(const particles_args *a, un_particles *p, int64_t q,
+                         const un_eight *now_at, const un_eight *before_at)
 {
-    un_particles *p = a->particles;
     const un_flip *flip = a->flip;
     const double lead[3] = {p->lead.x, p->lead.y, p->lead.z};
     const double gravity[3] = {flip->gravity.x, flip->gravity.y, flip->gravity.z};
@@ -184,6 +183,26 @@ static void update_eight(const particles_args *a, int64_t q, const un_eight *now
     un_doubles8_to_bytes(p->fall + q, part);
 }
 
+/* Fewer than eight, in the same way: compilers round a product with a sum once or twice, and not
+ * the same in update_one. */
+static void update_some(const particles_args *a, int64_t q, int64_t count, const un_eight *now,
+                        const un_eight *before)
+{
+    const un_particles *p = a->particles;
+    double v[3][8] = {0};
+    uint8_t flags[8] = {0}, fall[8] = {0};
+    un_particles some = {
+        .v = {v[0], v[1], v[2]}, .flags = flags, .fall = fall, .lead = p->lead, .count = 8};
+    memcpy(flags, p->flags + q, (size_t)count);
+    memcpy(fall, p->fall + q, (size_t)count);
+    for (int axis = 0; axis < 3; axis++)
+        memcpy(v[axis], p->v[axis] + q, (size_t)count * sizeof **v);
+    update_eight(a, &some, 0, now, before);
+    memcpy(p->fall + q, fall, (size_t)count);
+    for (int axis = 0; axis < 3; axis++)
+        memcpy(p->v[axis] + q, v[axis], (size_t)count * sizeof **v);
+}
+
 static void update(void *arg, int64_t begin, int64_t end)
 {
     const particles_args *a = arg;
@@ -194,11 +213,11 @@ static void update(void *arg, int64_t begin, int64_t end)
         int64_t count = un_min64(end - q, 8);
         un_eight_load(&x, a->particles->x, q, count);
         un_faces_sample_two(sampled, a->grid, a->u_new, a->u_old, &x);
-        if (plain && count == 8) {
-            update_eight(a, q, now, before);
-            continue;
-        }
-        for (int64_t n = 0; n < count; n++)
+        if (plain && count == 8)
+            update_eight(a, a->particles, q, now, before);
+        else if (plain)
+            update_some(a, q, count, now, before);
+        for (int64_t n = 0; n < count && !plain; n++)
             update_one(a, q + n, un_v3(now->of[0][n], now->of[1][n], now->of[2][n]),
                        un_v3(before->of[0][n], before->of[1][n], before->of[2][n]));
     }
