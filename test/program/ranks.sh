@@ -341,18 +341,14 @@ cmp -s bob/stats.csv hulls/stats.csv && complain "hulls.lua has the level set of
 on_ranks vessel 3
 on_ranks syrup 3
 awk -F, 'NR > 2 && !($38 > 0) { exit 1 }' syrup/stats.csv || complain "syrup.lua is not viscous"
-on_ranks spill 3
-awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 500 || copies < 5000 }' \
-    spill3/ranks.csv || complain "hardly anything passes between ranks: $(head -4 spill3/ranks.csv)"
-on 2 run spill.lua -o spilt --threads 1 --frames 1 || complain "half a spill: $(cat out.txt)"
-on 5 run spill.lua -o spilt --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
-same_run spill spilt
-on_ranks swash 3
-awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 500 || copies < 5000 }' \
-    swash3/ranks.csv || complain "hardly anything passes between ranks: $(head -4 swash3/ranks.csv)"
-on 2 run swash.lua -o swashed --threads 1 --frames 1 || complain "half a swash: $(cat out.txt)"
-on 5 run swash.lua -o swashed --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
-same_run swash swashed
+for scene in spill swash; do
+    on_ranks $scene 3
+    awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 500 || copies < 5000 }' \
+        ${scene}3/ranks.csv || complain "$scene: hardly anything passes between ranks: $(head -4 ${scene}3/ranks.csv)"
+    on 2 run $scene.lua -o part_$scene --threads 1 --frames 1 || complain "half a $scene: $(cat out.txt)"
+    on 5 run $scene.lua -o part_$scene --threads 1 --resume || complain "5 ranks go on: $(cat out.txt)"
+    same_run $scene part_$scene
+done
 on_ranks cup 3
 on_ranks buoy 3
 
