@@ -24,7 +24,8 @@ typedef struct un_column_work {
 } un_column_work;
 
 void un_column_work_free(un_column_work *w);
-/* Prepares a solve with c. finite: set to false if an entry is not finite. */
+/* Prepares a solve with c, for which a correction that was set up before serves on. finite: set to
+ * false if an entry is not finite. */
 un_status un_columns_prepare(un_column_work *w, const un_columns *c, const un_components *parts,
                              bool *finite);
 /* y += sign C C^T x; returns |C^T x|^2. */

@@ -395,12 +395,15 @@ static un_status solve(un_solver *s, const un_system *system, double *x, double 
         s->pinned = false;
         UN_TRY(un_components_find(&s->parts, a, &report->finite));
     }
+    const un_columns *columns =
+        system->columns && system->columns->count > 0 ? system->columns : NULL;
+    if (!again || !columns || !s->columns.c) s->columns.corrected = false;
     s->columns.c = NULL;
     s->columns.spread = s->spread;
     s->columns.weak = system->weak;
-    if (system->columns && system->columns->count > 0) {
-        if (!again) s->pinned = un_components_pin(&s->parts, system->columns);
-        UN_TRY(un_columns_prepare(&s->columns, system->columns, &s->parts, &report->finite));
+    if (columns) {
+        if (!again) s->pinned = un_components_pin(&s->parts, columns);
+        UN_TRY(un_columns_prepare(&s->columns, columns, &s->parts, &report->finite));
     }
     /* with columns the preconditioner has been applied in the set-up, and stays as it was then */
     un_preconditioner *known = &s->preconditioner[s->ready];

@@ -248,6 +248,37 @@ static void light_bodies_take_no_more_iterations(void **state)
     check_context_end(ctx);
 }
 
+/* What was found out serves again, for columns too; not for a solve that has none. */
+static void solves_that_follow_take_as_few(void **state)
+{
+    (void)state;
+    un_context *ctx = check_context();
+    raft_def d = {28, 2, {{2, 3, 2}, {12, 10, 3}}, 6, 0.01, false};
+    raft r = raft_make(&d);
+    for (int k = UN_SOLVER_JACOBI; k < UN_SOLVER_PETSC; k++) {
+        un_solver *solver;
+        un_solve_report first, report;
+        check_ok(ctx, un_solver_create(ctx, &solver));
+        un_solver_set_kind(solver, (un_solver_kind)k);
+        un_system system = {.a = &r.a, .columns = &r.columns, .b = r.b, .sites = &r.sites};
+        for (int times = 0; times < 4; times++) {
+            bool with = times < 2;
+            system.again = times % 2 == 1;
+            system.columns = with ? &r.columns : NULL;
+            memset(r.x, 0, (size_t)r.a.n * sizeof *r.x);
+            check_ok(ctx, un_solver_solve(solver, &system, r.x, 1e-6, 3000, &report));
+            assert_true(report.converged);
+            if (times % 2 == 0) first = report;
+            if (report.iterations > first.iterations)
+                fail_msg("%s: %d iterations, then %d", un_solver_kind_names[k], first.iterations,
+                         report.iterations);
+        }
+        un_solver_destroy(solver);
+    }
+    raft_free(&r);
+    check_context_end(ctx);
+}
+
 static void same_bits_with_any_number_of_threads(void **state)
 {
     (void)state;
@@ -317,6 +348,7 @@ int main(void)
         cmocka_unit_test(closed_tanks),
         cmocka_unit_test(light_bodies_take_no_more_iterations),
         cmocka_unit_test(same_bits_with_any_number_of_threads),
+        cmocka_unit_test(solves_that_follow_take_as_few),
         cmocka_unit_test(columns_that_make_no_sense),
         cmocka_unit_test(failing_allocations_are_clean),
     };
