@@ -63,10 +63,9 @@ void un_link_swap(int64_t *theirs, const int64_t *mine)
     *theirs = *mine;
 }
 
-void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
-                   int32_t out_count)
+void un_link_trade(const un_mail *in, int32_t in_count, const un_mail *out, int32_t out_count)
 {
-    (void)ranks, (void)in, (void)in_count, (void)out, (void)out_count;
+    (void)in, (void)in_count, (void)out, (void)out_count;
 }
 
 void un_link_send_bytes(int32_t to, const void *values, size_t bytes)

@@ -530,7 +530,7 @@ static un_status trade_halo(un_bars *b, const un_bars_way *w, const cargo *c)
         b->in_mail[n].data = at;
         at += b->in_mail[n].bytes;
     }
-    un_link_trade(un_context_ranks(b->ctx), b->in_mail, w->in.count, b->out_mail, w->out.count);
+    un_link_trade(b->in_mail, w->in.count, b->out_mail, w->out.count);
     for (int32_t n = 0; n < w->in.count; n++)
         unpack(b, c, &w->in, &w->in.message[n], b->in_mail[n].data);
     count_sent(b, sent, w->out.count);
@@ -651,7 +651,7 @@ un_status un_bars_windows(un_bars *b, const void *array, size_t size, un_part wa
         }
         at = b->in;
         for (un_mail *m = b->in_mail; m < b->in_mail + in_count; at += m->bytes, m++) m->data = at;
-        un_link_trade(un_context_ranks(ctx), b->in_mail, in_count, b->out_mail, out_count);
+        un_link_trade(b->in_mail, in_count, b->out_mail, out_count);
         un_context_ranks(ctx)->sent.messages += out_count;
         un_context_ranks(ctx)->sent.filed += (double)sent;
         copy_window(b, me, size, wanted, array, NULL, out);

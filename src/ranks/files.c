@@ -200,7 +200,7 @@ static un_status put(un_ranks_file *f, const void *bytes)
     int32_t out_count, in_count;
     UN_TRY(pack(f, bytes, &out_count));
     UN_TRY(expect(f, &in_count));
-    un_link_trade(ranks, f->in, in_count, f->out, out_count);
+    un_link_trade(f->in, in_count, f->out, out_count);
     ranks->sent.messages += out_count;
     for (int32_t k = 0; k < out_count; k++) ranks->sent.filed += (double)f->out[k].bytes;
     write_pieces(f, f->spans[ranks->rank], bytes, true);

@@ -87,7 +87,7 @@ static void address(side *s, char *room, size_t size)
 static void run(un_halo *h)
 {
     un_ranks *ranks = un_context_ranks(h->ctx);
-    un_link_trade(ranks, h->in.mail, h->in.ranks, h->out.mail, h->out.ranks);
+    un_link_trade(h->in.mail, h->in.ranks, h->out.mail, h->out.ranks);
     for (int32_t k = 0; k < h->out.ranks; k++) ranks->halo_bytes += h->out.mail[k].bytes;
     ranks->sent.messages += h->out.ranks;
 }
@@ -129,7 +129,7 @@ static un_status take_requests(un_halo *h, bool agree, bool *any)
     for (int32_t r = 0; r < count; r++) add_mail(&h->out, r, theirs[r] / 2);
     address(&h->out, (char *)h->out.index, sizeof *h->out.index);
     address(&h->in, (char *)h->in.index, sizeof *h->in.index);
-    un_link_trade(ranks, h->out.mail, h->out.ranks, h->in.mail, h->in.ranks);
+    un_link_trade(h->out.mail, h->out.ranks, h->in.mail, h->in.ranks);
     return UN_OK;
 }
 

@@ -74,10 +74,10 @@ void un_link_spread(void *array, const int64_t *first, size_t size);
 void un_link_swap(int64_t *theirs, const int64_t *mine);
 
 /* Messages between some ranks, all under way at once. Who sends knows that the other waits for it,
- * and for how much at most: a message may be shorter than the room for it, but not empty. Not
- * collective: ranks without messages need not call. */
-void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
-                   int32_t out_count);
+ * and for how much at most: a message may be shorter than the room for it, but not empty. Of two
+ * ranks each has one message for the other at most. Not collective: ranks without messages need not
+ * call. */
+void un_link_trade(const un_mail *in, int32_t in_count, const un_mail *out, int32_t out_count);
 
 /* ---- messages of two ranks, not collective ---- */
 

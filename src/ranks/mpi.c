@@ -20,6 +20,9 @@ static double inside;
 
 /* By rank: of what un_link_spread sends. */
 static int *lengths, *places;
+/* Of messages under way: at most one to and one from each rank. */
+static MPI_Request *requests;
+static int under_way;
 
 static double clock_seconds(void)
 {
@@ -48,7 +51,8 @@ void un_link_start(int32_t *rank, int32_t *count)
     MPI_Comm_size(MPI_COMM_WORLD, &all);
     lengths = calloc((size_t)all, sizeof *lengths);
     places = calloc((size_t)all, sizeof *places);
-    if (!lengths || !places) MPI_Abort(MPI_COMM_WORLD, 1);
+    requests = calloc(2 * (size_t)all, sizeof *requests);
+    if (!lengths || !places || !requests) MPI_Abort(MPI_COMM_WORLD, 1);
     *rank = mine;
     *count = all;
 }
@@ -58,6 +62,7 @@ void un_link_end(void)
     MPI_Finalize();
     free(lengths);
     free(places);
+    free(requests);
 }
 
 void un_link_abort(int exit_status)
@@ -97,44 +102,69 @@ void un_link_broadcast(void *values, size_t bytes, int32_t from)
     }
 }
 
-/* In turn with each other rank, nearest first: at most two messages of a rank are under way. */
+/* ---- messages, all under way at once ---- */
+
+/* Posts what is next of a message, PIECE_BYTES at most; returns its bytes. */
+static size_t post(void *data, size_t bytes, int32_t rank, int tag, bool receive)
+{
+    size_t piece = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+    MPI_Request *request = &requests[under_way];
+    if (piece == 0) return 0;
+    if (receive)
+        MPI_Irecv(data, (int)piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, request);
+    else
+        MPI_Isend(data, (int)piece, MPI_BYTE, rank, tag, MPI_COMM_WORLD, request);
+    under_way++;
+    return piece;
+}
+
+static void wait_for_all(void)
+{
+    if (under_way > 0) TIMED(MPI_Waitall(under_way, requests, MPI_STATUSES_IGNORE));
+    under_way = 0;
+}
+
+/* Posts the next pieces of letters, of which `done` bytes each are there already, for the ranks
+ * after this one first; true: there are more. They lie in the order of ranks. */
+static bool post_letters(const un_ranks *ranks, const size_t *bytes, char *letters, size_t done,
+                         bool receive)
+{
+    size_t at = 0, more = 0;
+    for (int32_t r = 0; r <= ranks->rank; r++) at += bytes[r];
+    for (int32_t d = 1; d < ranks->count; d++) {
+        int32_t r = (ranks->rank + d) % ranks->count;
+        if (r == 0) at = 0;
+        if (bytes[r] > done) {
+            size_t left = bytes[r] - done;
+            more += left - post(letters + at + done, left, r, TAG_EXCHANGE, receive);
+        }
+        at += bytes[r];
+    }
+    return more > 0;
+}
+
 void un_link_exchange(const un_ranks *ranks, const un_letters *l)
 {
-    int32_t rank = ranks->rank, count = ranks->count;
-    size_t out_next = 0, in_next = 0; /* letters lie in the order of ranks */
-    for (int32_t r = 0; r < rank; r++) out_next += l->out_bytes[r];
-    for (int32_t r = 0; r <= rank; r++) in_next += l->in_bytes[r];
-    for (int32_t d = 0; d < count; d++) {
-        int32_t to = (rank + d) % count, from = (rank + count - d) % count;
-        size_t out_left = l->out_bytes[to], in_left = l->in_bytes[from];
-        if (to == 0) out_next = 0;
-        if (from == count - 1) {
-            in_next = 0;
-            for (int32_t r = 0; r < count; r++) in_next += l->in_bytes[r];
-        }
-        in_next -= in_left;
-        size_t out_at = out_next, in_at = in_next;
-        out_next += out_left;
-        if (d == 0) {
-            UN_ASSERT(out_left == in_left);
-            if (out_left > 0) memcpy(l->in + in_at, l->out + out_at, out_left);
-            continue;
-        }
-        while (out_left > 0 || in_left > 0) {
-            size_t out = out_left < PIECE_BYTES ? out_left : PIECE_BYTES;
-            size_t in = in_left < PIECE_BYTES ? in_left : PIECE_BYTES;
-            MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-            if (in > 0)
-                MPI_Irecv(l->in + in_at, (int)in, MPI_BYTE, from, TAG_EXCHANGE, MPI_COMM_WORLD,
-                          &requests[0]);
-            if (out > 0)
-                MPI_Isend(l->out + out_at, (int)out, MPI_BYTE, to, TAG_EXCHANGE, MPI_COMM_WORLD,
-                          &requests[1]);
-            TIMED(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
-            out_at += out, out_left -= out;
-            in_at += in, in_left -= in;
-        }
+    size_t out = 0, in = 0, mine = l->out_bytes[ranks->rank];
+    for (int32_t r = 0; r < ranks->rank; r++) out += l->out_bytes[r], in += l->in_bytes[r];
+    UN_ASSERT(mine == l->in_bytes[ranks->rank]);
+    if (mine > 0) memcpy(l->in + in, l->out + out, mine);
+    bool more = true;
+    for (size_t done = 0; more; done += PIECE_BYTES) {
+        more = post_letters(ranks, l->in_bytes, l->in, done, true);
+        more |= post_letters(ranks, l->out_bytes, (char *)(uintptr_t)l->out, done, false);
+        wait_for_all();
     }
+}
+
+void un_link_trade(const un_mail *in, int32_t in_count, const un_mail *out, int32_t out_count)
+{
+    for (int32_t k = 0; k < in_count + out_count; k++) {
+        const un_mail *m = k < in_count ? &in[k] : &out[k - in_count];
+        UN_ASSERT(m->bytes <= PIECE_BYTES);
+        post(m->data, m->bytes, m->rank, TAG_TRADE, k < in_count);
+    }
+    wait_for_all();
 }
 
 /* At once where MPI can count the bytes, else each rank's in turn. */
@@ -161,41 +191,6 @@ void un_link_spread(void *array, const int64_t *first, size_t size)
 void un_link_swap(int64_t *theirs, const int64_t *mine)
 {
     TIMED(MPI_Alltoall(mine, 1, MPI_INT64_T, theirs, 1, MPI_INT64_T, MPI_COMM_WORLD));
-}
-
-/* Mail to the ranks that are next, then to those farther on: as many at a time as there is room
- * for. Both ends count a message's way alike, so it is in the same batch at both. */
-#define BATCH 32
-
-static int32_t post(const un_ranks *ranks, const un_mail *mail, int32_t count, int32_t first,
-                    bool receive, MPI_Request *requests)
-{
-    int32_t posted = 0;
-    for (int32_t k = 0; k < count; k++) {
-        int32_t way = receive ? ranks->rank - mail[k].rank : mail[k].rank - ranks->rank;
-        way = (way + ranks->count) % ranks->count;
-        if (mail[k].bytes == 0 || way < first || way >= first + BATCH) continue;
-        UN_ASSERT(mail[k].bytes <= PIECE_BYTES);
-        if (receive)
-            MPI_Irecv(mail[k].data, (int)mail[k].bytes, MPI_BYTE, mail[k].rank, TAG_TRADE,
-                      MPI_COMM_WORLD, &requests[posted++]);
-        else
-            MPI_Isend(mail[k].data, (int)mail[k].bytes, MPI_BYTE, mail[k].rank, TAG_TRADE,
-                      MPI_COMM_WORLD, &requests[posted++]);
-    }
-    return posted;
-}
-
-void un_link_trade(const un_ranks *ranks, const un_mail *in, int32_t in_count, const un_mail *out,
-                   int32_t out_count)
-{
-    for (int32_t first = 0; first < ranks->count; first += BATCH) {
-        MPI_Request requests[2 * BATCH];
-        int32_t count = post(ranks, in, in_count, first, true, requests);
-        count += post(ranks, out, out_count, first, false, requests + count);
-        if (count == 0) continue;
-        TIMED(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
-    }
 }
 
 void un_link_send_bytes(int32_t to, const void *values, size_t bytes)

@@ -91,7 +91,7 @@ void un_ranks_trade(un_context *ctx, const un_mail *in, int32_t in_count, const 
 {
     un_ranks *ranks = un_context_ranks(ctx);
     if (in_count == 0 && out_count == 0) return;
-    un_link_trade(ranks, in, in_count, out, out_count);
+    un_link_trade(in, in_count, out, out_count);
     for (int32_t k = 0; k < out_count; k++) ranks->sent.elements += (double)out[k].bytes;
     ranks->sent.messages += out_count;
 }

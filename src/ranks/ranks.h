@@ -39,8 +39,9 @@ typedef struct un_traffic {
 un_traffic un_ranks_traffic(const un_context *ctx);
 
 /* Messages between some ranks, all under way at once. Who sends knows that the other waits for it,
- * and for how much at most: a message may be shorter than the room for it, but not empty. Not
- * collective: ranks without messages need not call. */
+ * and for how much at most: a message may be shorter than the room for it, but not empty. Of two
+ * ranks each has one message for the other at most. Not collective: ranks without messages need not
+ * call. */
 typedef struct un_mail {
     int32_t rank;
     size_t bytes;

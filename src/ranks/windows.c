@@ -40,7 +40,7 @@ static un_status begin_post(un_context *ctx, post *p, bid mine, bool able)
 static void send_post(un_context *ctx, post *p)
 {
     un_ranks *ranks = un_context_ranks(ctx);
-    if (ranks) un_link_trade(ranks, p->in, p->in_count, p->out, p->out_count);
+    if (ranks) un_link_trade(p->in, p->in_count, p->out, p->out_count);
     if (ranks) ranks->sent.messages += p->out_count;
     for (int32_t k = 0; k < p->out_count; k++) ranks->sent.filed += (double)p->out[k].bytes;
 }
