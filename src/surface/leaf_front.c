@@ -142,10 +142,11 @@ static void join_beside(joining *j, int32_t c)
     }
 }
 
-/* Leaves whose distance has changed wait until those nearer to the surface have told theirs: all up
- * to this much farther than the nearest, in finest edges, tell at once. A leaf is solved for 3
- * times then, 7 times if all tell at once. */
-#define FRONT_WIDTH 1.0
+/* Leaves whose distance has changed wait until those nearer to the surface have told theirs: those
+ * tell together that are less than this many edges of any of them farther. A leaf is solved for
+ * some 2.6 times then, 7 times if all tell at once, and a dam break of 128 cells takes 70 rounds:
+ * 59 with a width of 3, 104 with 1. */
+#define FRONT_WIDTH 2.0
 
 typedef struct redistancing {
     double *depth, *found;
@@ -156,11 +157,14 @@ typedef struct redistancing {
 /* The farthest distance that is told at once. */
 static double front_limit(const un_leaves *m, const redistancing *r)
 {
-    double least = INFINITY;
-    for (int32_t i = 0; i < r->waiting; i++) /* fmin is a call */
-        least = r->depth[r->wait[i]] < least ? r->depth[r->wait[i]] : least;
-    if (un_leaves_in_parts(m)) least = -un_ranks_max(m->share->ctx, -least);
-    return least + FRONT_WIDTH * m->tree->h;
+    double limit = INFINITY;
+    for (int32_t i = 0; i < r->waiting; i++) { /* fmin is a call */
+        int32_t c = r->wait[i];
+        double told = r->depth[c] + FRONT_WIDTH * un_leaf_size(m, c);
+        limit = told < limit ? told : limit;
+    }
+    if (un_leaves_in_parts(m)) limit = -un_ranks_max(m->share->ctx, -limit);
+    return limit;
 }
 
 /* A leaf's distance has changed. */
