@@ -36,28 +36,13 @@
  * Over ranks, each finds what its own particles want, with copies of what is around those that want
  * anything. Pairs are those of one rank (pairs_ranks.c). The rank of a pair's lower particle has
  * the merged one; if the wish was the other's, that one is sent. */
-#include "particles/groups.h"
-#include "particles/pairs.h"
-#include "particles/particles.h"
+#include "particles/resize.h"
 
 #define SPLIT_ABOVE 1.9
 #define MERGE_BELOW 0.42
 #define MERGED_MAX 1.5
 /* Particles merge only if they nearly touch: within this many r_i + r_j. */
 #define MERGE_REACH 1.5
-/* Nearest partners considered; if all are taken, the particle waits for the next call. */
-#define PARTNERS 4
-#define AXES 24
-/* Neighbours considered in a split: in a filling of one size, twice as many as touch. */
-#define NEIGHBOURS 64
-/* Distance of the halves from the middle, in radii; at 0.79 they touch. The mean above is 0.016
- * with 0.6 and 0.009 with 0.75. */
-#define SPLIT_DISTANCE 0.7
-/* New particles closer to the surface than this, in radii, are made tangent to it [Ando13]. */
-#define TANGENT_WITHIN 1.25
-/* New particles keep this distance from walls, in radii, where they can. */
-#define WALL_MARGIN 0.25
-
 /* Spacing over diameter above which particles of a sheet and of a thread split, and up to which
  * they merge; they get no smaller than this share of the finest. */
 #define SHEET_SPLIT 1.7
@@ -66,32 +51,6 @@
 #define THREAD_MERGE 0.35
 #define SHEET_LEAST 0.45
 #define THREAD_LEAST 0.06
-/* Distance of the halves from the middle, in spacings. */
-#define SHEET_STEP 0.3
-#define SHEET_AXES 12
-
-enum { KEEP, SPLIT, MERGE, GONE, SPLIT_SHEET };
-
-typedef struct halves {
-    un_vec3 x[2];
-    bool found;
-} halves;
-
-typedef struct resize_args {
-    un_particles *particles;
-    const un_resize_def *def;
-    uint8_t *kind;                /* by particle */
-    int32_t *split, *small;       /* particles to split, to merge */
-    halves *halves;               /* by split */
-    int32_t (*partner)[PARTNERS]; /* by small one: nearest first, -1 none */
-    float (*distance)[PARTNERS];
-    int32_t (*pair)[2]; /* merged ones, the lower first; -1 - k: the k-th that is sent here */
-    float *merged_volume;
-    un_pairs_post post;
-    un_part own;        /* this rank's particles */
-    int32_t *first_new; /* by split: where its second half goes */
-    int64_t split_count, small_count, pair_count;
-} resize_args;
 
 static double wanted_volume(const un_particles *p, const un_resize_def *def, double size)
 {
@@ -101,7 +60,7 @@ static double wanted_volume(const un_particles *p, const un_resize_def *def, dou
 
 /* True if particle i lies in a sheet or a thread with more than the given spacing over diameter,
  * and has at least `parts` times the least volume there. */
-static bool is_spread(const resize_args *a, int64_t i, double sheet, double thread, double parts)
+static bool is_spread(const un_resizing *a, int64_t i, double sheet, double thread, double parts)
 {
     const un_sheets *s = a->def->sheets;
     if (!s || s->gap[i] == 0) return false;
@@ -111,289 +70,51 @@ static bool is_spread(const resize_args *a, int64_t i, double sheet, double thre
 }
 
 /* True if a merge would leave a hole. */
-static bool covers(const resize_args *a, int64_t i)
+static bool covers(const un_resizing *a, int64_t i)
 {
     return is_spread(a, i, SHEET_MERGE, THREAD_MERGE, 1);
 }
 
 static void classify(void *arg, int64_t begin, int64_t end)
 {
-    const resize_args *a = arg;
+    const un_resizing *a = arg;
     const un_particles *p = a->particles;
     for (int64_t i = begin; i < end; i++) {
         double v = p->volume[i], wanted = wanted_volume(p, a->def, p->size[i]);
         bool splits = v > SPLIT_ABOVE * wanted && !(p->flags[i] & UN_PARTICLE_BALLISTIC);
         bool merges = v < MERGE_BELOW * wanted && !covers(a, i);
-        a->kind[i] = splits ? SPLIT : merges ? MERGE : KEEP;
-        if (!splits && is_spread(a, i, SHEET_SPLIT, THREAD_SPLIT, 2)) a->kind[i] = SPLIT_SHEET;
+        a->kind[i] = splits ? UN_RESIZE_SPLIT : merges ? UN_RESIZE_MERGE : UN_RESIZE_KEEP;
+        if (!splits && is_spread(a, i, SHEET_SPLIT, THREAD_SPLIT, 2))
+            a->kind[i] = UN_RESIZE_SPLIT_SHEET;
     }
 }
 
 void un_particles_find_resized(un_context *ctx, uint8_t *resized, const un_particles *particles,
                                const un_resize_def *def)
 {
-    resize_args a = {
+    un_resizing a = {
         .particles = (un_particles *)(uintptr_t)particles, .def = def, .kind = resized};
     un_parallel_for(ctx, particles->count, 2048, classify, &a);
-    for (int32_t i = 0; i < particles->count; i++) resized[i] = resized[i] != KEEP;
+    for (int32_t i = 0; i < particles->count; i++) resized[i] = resized[i] != UN_RESIZE_KEEP;
 }
 
-/* Moves a particle within TANGENT_WITHIN times `near` of the surface so that it just touches it, if
- * walls allow. */
-static un_vec3 make_tangent(const resize_args *a, un_vec3 x, double phi, un_vec3 normal, double r,
-                            double near)
+un_vec3 un_resize_tangent(const un_resizing *a, un_vec3 x, double phi, un_vec3 normal, double r,
+                          double near)
 {
-    if (!(fabs(phi) < TANGENT_WITHIN * near) || !(un_dot(normal, normal) > 0.25)) return x;
+    if (!(fabs(phi) < UN_TANGENT_WITHIN * near) || !(un_dot(normal, normal) > 0.25)) return x;
     un_vec3 to = un_mad(x, un_normalize(normal), -r - phi);
-    return un_open_move(a->def->walls, x, to, WALL_MARGIN * r) ? to : x;
-}
-
-static un_vec3 normal_at(const un_resize_def *def, int32_t i)
-{
-    return un_v3((double)def->normal[0][i], (double)def->normal[1][i], (double)def->normal[2][i]);
-}
-
-static bool at_surface(const un_resize_def *def, int32_t i)
-{
-    return fabsf(def->phi[i]) < (float)TANGENT_WITHIN * def->radius[i];
-}
-
-/* ---- splitting ---- */
-
-/* Obstacles for a half: positions relative to the whole, and how far its centre must stay away. */
-typedef struct surroundings {
-    int32_t count;
-    float x[3][NEIGHBOURS], reach[NEIGHBOURS];
-    double wall; /* distance to it */
-    un_vec3 wall_normal;
-} surroundings;
-
-static void look_around(surroundings *s, const resize_args *a, int32_t i, double r_half)
-{
-    const un_particles *p = a->particles;
-    const un_walls *walls = a->def->walls;
-    double step = SPLIT_DISTANCE * (double)a->def->radius[i];
-    un_vec3 x = un_particle_position(p, i);
-    un_groups_walk walk;
-    un_groups_walk_begin(&walk, a->def->groups, (un_box3){x, x}, step + r_half, 1);
-    s->count = 0;
-    for (int32_t g; s->count < NEIGHBOURS && (g = un_groups_walk_next(&walk)) >= 0;)
-        for (int32_t j = g * UN_GROUP; j < (g + 1) * UN_GROUP && j < p->count; j++) {
-            un_vec3 d = un_sub(un_particle_position(p, j), x);
-            double reach = r_half + (double)a->def->radius[j];
-            if (j == i || s->count == NEIGHBOURS || !(un_length(d) < step + reach)) continue;
-            s->x[0][s->count] = (float)d.x;
-            s->x[1][s->count] = (float)d.y;
-            s->x[2][s->count] = (float)d.z;
-            s->reach[s->count++] = (float)reach;
-        }
-    for (int32_t n = s->count; n % UN_GROUP; n++) /* nobody: the rest of the last eight */
-        s->x[0][n] = s->x[1][n] = s->x[2][n] = s->reach[n] = 0;
-    s->wall = un_walls_distance_exact(walls, x);
-    s->wall_normal = un_v3(0, 0, 0);
-    if (s->wall >= step + r_half) return;
-    double e = 0.05 * r_half;
-    un_vec3 n = {un_walls_distance_exact(walls, un_v3(x.x + e, x.y, x.z)) - s->wall,
-                 un_walls_distance_exact(walls, un_v3(x.x, x.y + e, x.z)) - s->wall,
-                 un_walls_distance_exact(walls, un_v3(x.x, x.y, x.z + e)) - s->wall};
-    s->wall_normal = un_normalize(n);
-}
-
-static double overlap(const surroundings *s, un_vec3 step, double r_half)
-{
-    double cost = 0;
-    for (int sign = -1; sign <= 1; sign += 2) {
-        un_lanes8 sum = {0};
-        for (int32_t n = 0; n < s->count; n += UN_GROUP) {
-            un_lanes8 dx = un_lanes8_load(s->x[0] + n) - (float)(sign * step.x);
-            un_lanes8 dy = un_lanes8_load(s->x[1] + n) - (float)(sign * step.y);
-            un_lanes8 dz = un_lanes8_load(s->x[2] + n) - (float)(sign * step.z);
-            un_lanes8 d = un_lanes8_sqrt(dx * dx + dy * dy + dz * dz);
-            un_lanes8 deep = un_lanes8_positive(un_lanes8_load(s->reach + n) - d);
-            sum += deep * deep;
-        }
-        cost += un_lanes8_sum(sum);
-        double gap = s->wall + sign * un_dot(s->wall_normal, step) - r_half;
-        if (gap < 0) cost += 4 * gap * gap; /* like its own mirror image */
-    }
-    return cost;
-}
-
-static un_vec3 random_direction(const resize_args *a, int32_t i, uint64_t number)
-{
-    uint64_t stream = 128 * a->def->stream + 4 * number;
-    uint64_t q = (uint64_t)un_particle_number(a->def->share, i);
-    un_vec3 d = {un_random(q, stream) - 0.5, un_random(q, stream + 1) - 0.5,
-                 a->particles->flat ? 0 : un_random(q, stream + 2) - 0.5};
-    return un_normalize(d);
-}
-
-static un_vec3 without(un_vec3 v, un_vec3 normal)
-{
-    return un_mad(v, normal, -un_dot(v, normal));
-}
-
-/* Of three halvings that make eight of one, two go along the surface and the third across it; in
- * 2D, of two that make four, the second goes across. In calm liquid, particles that split now and
- * then and merge again never reach the last. */
-static bool splits_across(const resize_args *a, int32_t i)
-{
-    int along = a->particles->flat ? 1 : 2;
-    return at_surface(a->def, i) &&
-           (a->particles->flags[i] & UN_PARTICLE_HALVED_MASK) >= along * UN_PARTICLE_HALVED;
-}
-
-static uint8_t count_halving(const resize_args *a, int32_t i)
-{
-    uint8_t flags = a->particles->flags[i];
-    if (splits_across(a, i)) return flags & (uint8_t)~UN_PARTICLE_HALVED_MASK;
-    return at_surface(a->def, i) ? (uint8_t)(flags + UN_PARTICLE_HALVED) : flags;
-}
-
-/* Candidate steps of the halves, the one with the least overlap first. At the surface they run
- * along it, so that both halves can be tangent to it; at a wall every other one runs along it. */
-static void find_steps(un_vec3 step[AXES], const resize_args *a, int32_t i, double r_half)
-{
-    surroundings s;
-    look_around(&s, a, i, r_half);
-    double r = a->def->radius[i], cost[AXES];
-    bool surface = at_surface(a->def, i), across = splits_across(a, i);
-    for (int32_t n = 0; n < AXES; n++) {
-        un_vec3 d = random_direction(a, i, (uint64_t)n);
-        if (n % 2) d = without(d, s.wall_normal);
-        if (across)
-            d = normal_at(a->def, i);
-        else if (surface)
-            d = without(d, normal_at(a->def, i));
-        d = un_scale(un_normalize(d), SPLIT_DISTANCE * r);
-        double c = overlap(&s, d, r_half);
-        int32_t k = n;
-        for (; k > 0 && cost[k - 1] > c; k--) {
-            cost[k] = cost[k - 1];
-            step[k] = step[k - 1];
-        }
-        cost[k] = c;
-        step[k] = d;
-    }
-}
-
-/* The halves go both ways along the best axis, half as far where walls block that; failing that,
- * one half stays and the other moves. */
-static halves place_halves(const resize_args *a, int32_t i)
-{
-    const un_resize_def *def = a->def;
-    un_vec3 x = un_particle_position(a->particles, i), step[AXES];
-    double r_half = 0.5 * un_particles_spacing(a->particles, 0.5 * (double)a->particles->volume[i]);
-    double margin = WALL_MARGIN * r_half;
-    halves h = {{x, x}, false};
-    find_steps(step, a, i, r_half);
-    for (int32_t n = 0; n < 3 * AXES && !h.found; n++) {
-        bool near = n >= AXES && n < 2 * AXES, one = n >= 2 * AXES;
-        un_vec3 way = un_scale(step[n % AXES], near ? 0.5 : 1);
-        un_vec3 there = un_add(x, way), opposite = un_sub(x, way);
-        bool first = un_open_move(def->walls, x, there, margin);
-        bool second = un_open_move(def->walls, x, opposite, margin);
-        h.found = (first && second) || (one && (first || second));
-        if (h.found && first) h.x[0] = there;
-        if (h.found && second) h.x[1] = opposite;
-    }
-    /* If the whole was at the surface, so are its halves: being smaller, they would leave a dimple
-     * if they stayed as deep. */
-    un_vec3 normal = normal_at(def, i);
-    double near = at_surface(def, i) ? (double)def->radius[i] : r_half;
-    bool across = splits_across(a, i);
-    for (int k = 0; k < 2 && h.found; k++) {
-        double way = un_dot(normal, un_sub(h.x[k], x)), phi = (double)def->phi[i] + way;
-        bool below = across && way < 0;
-        /* the lower half keeps clear of the other */
-        if (below) phi += 2 * r_half;
-        h.x[k] = make_tangent(a, h.x[k], phi, normal, r_half, below ? 4 * near : near);
-    }
-    return h;
-}
-
-/* How close the halves come to others: the sum of 1 / d^4. */
-static double nearness(const resize_args *a, int32_t i, un_vec3 step, double reach)
-{
-    const un_particles *p = a->particles;
-    un_vec3 x = un_particle_position(p, i);
-    double cost = 0;
-    un_groups_walk walk;
-    un_groups_walk_begin(&walk, a->def->groups, (un_box3){x, x}, reach, 0);
-    for (int32_t g; (g = un_groups_walk_next(&walk)) >= 0;)
-        for (int32_t j = g * UN_GROUP; j < (g + 1) * UN_GROUP && j < p->count; j++) {
-            un_vec3 d = un_sub(un_particle_position(p, j), x);
-            if (j == i || !(un_length(d) < reach)) continue;
-            for (int sign = -1; sign <= 1; sign += 2) {
-                un_vec3 way = un_mad(d, step, -sign);
-                double d2 = un_dot(way, way) / (reach * reach);
-                cost += 1 / (d2 * d2 + 1e-6);
-            }
-        }
-    return cost;
-}
-
-/* The halves of a particle in a sheet go apart along it, those in a thread along the thread. */
-static halves place_sheet_halves(const resize_args *a, int32_t i)
-{
-    const un_sheets *s = a->def->sheets;
-    un_vec3 x = un_particle_position(a->particles, i), best = {0, 0, 0};
-    un_vec3 axis = {(double)s->axis[0][i], (double)s->axis[1][i], (double)s->axis[2][i]};
-    double spacing = 2 * (double)(fabsf(s->gap[i]) * a->def->radius[i]), least = INFINITY;
-    double margin = WALL_MARGIN * (double)a->def->radius[i];
-    halves h = {{x, x}, false};
-    for (int32_t n = 0; n < (s->gap[i] < 0 ? 1 : SHEET_AXES); n++) {
-        un_vec3 d = s->gap[i] < 0 ? axis : without(random_direction(a, i, (uint64_t)n), axis);
-        un_vec3 step = un_scale(un_normalize(d), SHEET_STEP * spacing);
-        double cost = nearness(a, i, step, 1.5 * spacing);
-        if (!(cost < least)) continue;
-        if (!un_open_move(a->def->walls, x, un_add(x, step), margin) ||
-            !un_open_move(a->def->walls, x, un_sub(x, step), margin))
-            continue;
-        least = cost;
-        best = step;
-        h.found = true;
-    }
-    h.x[0] = un_add(x, best);
-    h.x[1] = un_sub(x, best);
-    return h;
-}
-
-static void find_halves(void *arg, int64_t begin, int64_t end)
-{
-    const resize_args *a = arg;
-    for (int64_t n = begin; n < end; n++) {
-        int32_t i = a->split[n];
-        bool sheet = a->kind[i] == SPLIT_SHEET;
-        a->halves[n] = sheet ? place_sheet_halves(a, i) : place_halves(a, i);
-    }
-}
-
-/* Halving a float is exact and both halves keep the velocity, so volume and momentum are conserved
- * exactly. */
-static void apply_splits(void *arg, int64_t begin, int64_t end)
-{
-    const resize_args *a = arg;
-    un_particles *p = a->particles;
-    for (int64_t n = begin; n < end; n++) {
-        int32_t i = a->split[n], j = a->first_new[n];
-        if (!a->halves[n].found) continue;
-        if (a->kind[i] != SPLIT_SHEET) p->flags[i] = count_halving(a, i);
-        un_particle_copy(p, j, i);
-        p->volume[j] = 0.5f * p->volume[i];
-        p->volume[i] -= p->volume[j];
-        un_particle_set_position(p, i, a->halves[n].x[0]);
-        un_particle_set_position(p, j, a->halves[n].x[1]);
-    }
+    return un_open_move(a->def->walls, x, to, UN_WALL_MARGIN * r) ? to : x;
 }
 
 /* ---- merging ---- */
 
 /* True if the two would make a particle that need not split. */
-static bool fit_together(const resize_args *a, int32_t i, int32_t j)
+static bool fit_together(const un_resizing *a, int32_t i, int32_t j)
 {
     const un_particles *p = a->particles;
-    if (j == i || a->kind[j] == SPLIT || a->kind[j] == SPLIT_SHEET || covers(a, j)) return false;
+    if (j == i || a->kind[j] == UN_RESIZE_SPLIT || a->kind[j] == UN_RESIZE_SPLIT_SHEET ||
+        covers(a, j))
+        return false;
     if ((p->flags[i] ^ p->flags[j]) & UN_PARTICLE_BALLISTIC) return false;
     double vi = p->volume[i], vj = p->volume[j], v = vi + vj;
     if (!(v > 0)) return false;
@@ -403,14 +124,14 @@ static bool fit_together(const resize_args *a, int32_t i, int32_t j)
 
 static void find_partners(void *arg, int64_t begin, int64_t end)
 {
-    const resize_args *a = arg;
+    const un_resizing *a = arg;
     const un_particles *p = a->particles;
     const float *radius = a->def->radius;
     for (int64_t n = begin; n < end; n++) {
         int32_t i = a->small[n], *partner = a->partner[n];
         float *distance = a->distance[n];
         un_vec3 x = un_particle_position(p, i);
-        for (int k = 0; k < PARTNERS; k++) partner[k] = -1;
+        for (int k = 0; k < UN_PARTNERS; k++) partner[k] = -1;
         un_groups_walk walk;
         un_groups_walk_begin(&walk, a->def->groups, (un_box3){x, x},
                              MERGE_REACH * (double)radius[i], MERGE_REACH);
@@ -419,11 +140,11 @@ static void find_partners(void *arg, int64_t begin, int64_t end)
                 un_vec3 y = un_particle_position(p, j);
                 float d = (float)un_length(un_sub(y, x));
                 if (!(d <= (float)MERGE_REACH * (radius[i] + radius[j]))) continue;
-                int k = PARTNERS;
+                int k = UN_PARTNERS;
                 while (k > 0 && (partner[k - 1] < 0 || d < distance[k - 1])) k--;
-                if (k == PARTNERS || !fit_together(a, i, j)) continue;
+                if (k == UN_PARTNERS || !fit_together(a, i, j)) continue;
                 if (!un_open_way(a->def->walls, x, y)) continue;
-                for (int m = PARTNERS - 1; m > k; m--) {
+                for (int m = UN_PARTNERS - 1; m > k; m--) {
                     partner[m] = partner[m - 1];
                     distance[m] = distance[m - 1];
                 }
@@ -434,23 +155,24 @@ static void find_partners(void *arg, int64_t begin, int64_t end)
 }
 
 /* In the order of particles, nearest first. */
-static un_status list_wishes(un_arena *arena, const resize_args *a, un_pair_wish **wishes,
+static un_status list_wishes(un_arena *arena, const un_resizing *a, un_pair_wish **wishes,
                              int64_t *count)
 {
     const un_particle_share *share = a->def->share;
     const float *volume = a->particles->volume;
-    int64_t room = a->small_count * PARTNERS;
+    int64_t room = a->small_count * UN_PARTNERS;
     *wishes = un_arena_alloc(arena, (size_t)room + 1, sizeof **wishes);
     *count = 0;
     if (!*wishes) return UN_ERROR_MEMORY;
     for (int64_t n = 0; n < room; n++) {
-        int32_t i = a->small[n / PARTNERS], j = a->partner[n / PARTNERS][n % PARTNERS];
+        int32_t i = a->small[n / UN_PARTNERS], j = a->partner[n / UN_PARTNERS][n % UN_PARTNERS];
         if (j < 0) continue;
-        (*wishes)[(*count)++] = (un_pair_wish){.i = (uint32_t)un_particle_number(share, i),
-                                               .j = (uint32_t)un_particle_number(share, j),
-                                               .distance = a->distance[n / PARTNERS][n % PARTNERS],
-                                               .vi = volume[i],
-                                               .vj = volume[j]};
+        (*wishes)[(*count)++] =
+            (un_pair_wish){.i = (uint32_t)un_particle_number(share, i),
+                           .j = (uint32_t)un_particle_number(share, j),
+                           .distance = a->distance[n / UN_PARTNERS][n % UN_PARTNERS],
+                           .vi = volume[i],
+                           .vj = volume[j]};
     }
     return UN_OK;
 }
@@ -471,12 +193,12 @@ static int32_t place_of(const un_particle_share *share, int64_t group_count, uin
     return (int32_t)(low * UN_GROUP + number % UN_GROUP);
 }
 
-static bool is_own(const resize_args *a, int32_t i)
+static bool is_own(const un_resizing *a, int32_t i)
 {
     return i >= a->own.begin && i < a->own.end;
 }
 
-static un_partner partner_at(const resize_args *a, int32_t j)
+static un_partner partner_at(const un_resizing *a, int32_t j)
 {
     const un_particles *p = a->particles;
     un_partner o = {
@@ -494,7 +216,7 @@ static un_partner partner_at(const resize_args *a, int32_t j)
 }
 
 /* Of the pairs of this rank's particles, those that it has the merged one of; the others go. */
-static un_status keep_pairs(un_context *ctx, un_arena *arena, resize_args *a, const un_pair *pairs,
+static un_status keep_pairs(un_context *ctx, un_arena *arena, un_resizing *a, const un_pair *pairs,
                             int64_t count)
 {
     const un_particle_share *share = a->def->share;
@@ -507,7 +229,7 @@ static un_status keep_pairs(un_context *ctx, un_arena *arena, resize_args *a, co
         int32_t i = place_of(share, groups, pairs[n].lower), slot = share ? a->post.slot[n] : -1;
         int32_t j = place_of(share, groups, pairs[n].upper);
         if (is_own(a, j)) {
-            a->kind[j] = GONE;
+            a->kind[j] = UN_RESIZE_GONE;
             if (slot >= 0) a->post.out[slot] = partner_at(a, j);
         }
         if (!is_own(a, i)) continue;
@@ -519,7 +241,7 @@ static un_status keep_pairs(un_context *ctx, un_arena *arena, resize_args *a, co
     return UN_OK;
 }
 
-static un_status choose_pairs(un_context *ctx, un_arena *arena, resize_args *a)
+static un_status choose_pairs(un_context *ctx, un_arena *arena, un_resizing *a)
 {
     const un_particle_share *share = a->def->share;
     un_pair_wish *wishes;
@@ -545,7 +267,7 @@ static double blend(double i, double j, double share_j)
 
 static void apply_merges(void *arg, int64_t begin, int64_t end)
 {
-    const resize_args *a = arg;
+    const un_resizing *a = arg;
     const un_resize_def *def = a->def;
     un_particles *p = a->particles;
     for (int64_t n = begin; n < end; n++) {
@@ -572,18 +294,18 @@ static void apply_merges(void *arg, int64_t begin, int64_t end)
         double phi = blend((double)def->phi[i], (double)o.phi, share);
         double r = 0.5 * un_particles_spacing(p, (double)p->volume[i]);
         un_vec3 middle = {x[0], x[1], x[2]}, n_middle = {normal[0], normal[1], normal[2]};
-        un_particle_set_position(p, i, make_tangent(a, middle, phi, n_middle, r, r));
+        un_particle_set_position(p, i, un_resize_tangent(a, middle, phi, n_middle, r, r));
     }
 }
 
 /* ---- both ---- */
 
-static un_status list_kinds(un_arena *arena, resize_args *a)
+static un_status list_kinds(un_arena *arena, un_resizing *a)
 {
     int32_t begin = (int32_t)a->own.begin, end = (int32_t)a->own.end;
     for (int32_t i = begin; i < end; i++) {
-        a->split_count += a->kind[i] == SPLIT || a->kind[i] == SPLIT_SHEET;
-        a->small_count += a->kind[i] == MERGE;
+        a->split_count += a->kind[i] == UN_RESIZE_SPLIT || a->kind[i] == UN_RESIZE_SPLIT_SHEET;
+        a->small_count += a->kind[i] == UN_RESIZE_MERGE;
     }
     a->split = un_arena_alloc(arena, (size_t)a->split_count + 1, sizeof *a->split);
     a->first_new = un_arena_alloc(arena, (size_t)a->split_count + 1, sizeof *a->first_new);
@@ -594,19 +316,20 @@ static un_status list_kinds(un_arena *arena, resize_args *a)
     if (!a->split || !a->first_new || !a->halves || !a->small || !a->partner || !a->distance)
         return UN_ERROR_MEMORY;
     for (int32_t i = begin, s = 0, m = 0; i < end; i++) {
-        if (a->kind[i] == SPLIT || a->kind[i] == SPLIT_SHEET) a->split[s++] = i;
-        if (a->kind[i] == MERGE) a->small[m++] = i;
+        if (a->kind[i] == UN_RESIZE_SPLIT || a->kind[i] == UN_RESIZE_SPLIT_SHEET) a->split[s++] = i;
+        if (a->kind[i] == UN_RESIZE_MERGE) a->small[m++] = i;
     }
     return UN_OK;
 }
 
 /* The remaining particles in order, then the new ones. */
-static void close_ranks(un_context *ctx, const resize_args *a, int32_t *order, int32_t total)
+static void close_ranks(un_context *ctx, const un_resizing *a, int32_t *order, int32_t total)
 {
     int32_t kept = 0;
     for (int32_t i = (int32_t)a->own.begin; i < total; i++) {
         if (i == a->own.end) i = a->particles->count; /* past copies of others */
-        if (i < total && (i >= a->particles->count || a->kind[i] != GONE)) order[kept++] = i;
+        if (i < total && (i >= a->particles->count || a->kind[i] != UN_RESIZE_GONE))
+            order[kept++] = i;
     }
     un_particles_take(ctx, a->particles, order, kept);
 }
@@ -621,7 +344,7 @@ static void number_all(un_context *ctx, un_particle_share *share, int64_t kept, 
     share->own = (un_range){0};
 }
 
-static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a)
+static un_status find_changes(un_context *ctx, un_arena *arena, un_resizing *a)
 {
     a->kind = un_arena_alloc(arena, (size_t)a->particles->count + 1, 1);
     un_status status = a->kind ? UN_OK : UN_ERROR_MEMORY;
@@ -631,7 +354,7 @@ static un_status find_changes(un_context *ctx, un_arena *arena, resize_args *a)
     }
     if (a->def->share) status = un_ranks_agree(ctx, status);
     UN_TRY(status);
-    un_parallel_for(ctx, a->split_count, 64, find_halves, a);
+    un_parallel_for(ctx, a->split_count, 64, un_resize_find_halves, a);
     un_parallel_for(ctx, a->small_count, 64, find_partners, a);
     return choose_pairs(ctx, arena, a);
 }
@@ -641,7 +364,7 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
 {
     UN_ASSERT(particles->sized);
     un_particle_share *share = def->share;
-    resize_args a = {.particles = particles, .def = def, .own = {0, particles->count}};
+    un_resizing a = {.particles = particles, .def = def, .own = {0, particles->count}};
     int64_t count = particles->count, total = count;
     int32_t *order = NULL;
     *report = (un_resize_report){0};
@@ -664,7 +387,7 @@ un_status un_particles_resize(un_context *ctx, un_arena *arena, un_particles *pa
     UN_TRY(status);
     un_pairs_send(ctx, &a.post);
     un_parallel_for(ctx, a.pair_count, 256, apply_merges, &a);
-    un_parallel_for(ctx, a.split_count, 256, apply_splits, &a);
+    un_parallel_for(ctx, a.split_count, 256, un_resize_split, &a);
     if (a.pair_count > 0 || share)
         close_ranks(ctx, &a, order, (int32_t)total);
     else
