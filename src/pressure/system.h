@@ -60,4 +60,13 @@ static inline bool un_pressure_is_free(const un_pressure *pressure, int32_t row)
     return pressure->free_count > 0 && pressure->free[row];
 }
 
+/* Open share of a tet. Openings below this are closed: they carry nothing, but spoil the matrix.
+ */
+#define UN_TET_OPEN_MIN 1e-3
+static inline double un_tet_open(const un_tet_projection *in, int64_t t)
+{
+    double open = in->walls ? (double)in->walls->open[t] : 1;
+    return open < UN_TET_OPEN_MIN ? 0 : open;
+}
+
 #endif

@@ -47,8 +47,6 @@
  * depend on it (the same from 1e-9 to 1e-1); still water does: 1e-4 leaves 0.0007 g dt, 1e-3
  * 0.011. */
 #define PHI_MIN 1e-6
-/* Openings below this share are closed: they carry nothing, but spoil the matrix. */
-#define OPEN_MIN 1e-3
 /* A tet that is less open than this is next to a wall. */
 #define WALL_OPEN 0.98
 /* A node is left out when ghosts take more than this share off its diagonal, */
@@ -74,18 +72,10 @@ typedef struct args {
     double size[UN_LEVELS_MAX + 1];
 } args;
 
-/* Open share of the tet. */
-static inline double open_share(const args *s, int32_t t)
-{
-    if (!s->in->walls) return 1;
-    double open = s->in->walls->open[t];
-    return open < OPEN_MIN ? 0 : open;
-}
-
 /* The tet's mobility under a pressure gradient: its open share times its lightness. */
 static inline double open_ease(const args *s, int32_t t)
 {
-    return open_share(s, t) * (s->in->lightness ? (double)s->in->lightness[t] : 1);
+    return un_tet_open(s->in, t) * (s->in->lightness ? (double)s->in->lightness[t] : 1);
 }
 
 static un_ghost make_ghost(const args *s, int32_t t)
@@ -115,7 +105,7 @@ static void mark_tets(void *arg, int64_t begin, int64_t end)
         const int32_t *n = s->mesh->tet[t];
         uint32_t wet = 0;
         for (int i = 0; i < 4; i++) wet |= (uint32_t)(s->phi[n[i]] < 0) << i;
-        s->wet[t] = open_share(s, (int32_t)t) > 0 ? (uint8_t)wet : 0;
+        s->wet[t] = un_tet_open(s->in, (int32_t)t) > 0 ? (uint8_t)wet : 0;
     }
 }
 
@@ -319,7 +309,7 @@ static un_vec3 solid_beside(const args *s, int64_t n)
     double total = 0;
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4;
-        double w = un_tets_volume(m, t) * (1 - open_share(s, t));
+        double w = un_tets_volume(m, t) * (1 - un_tet_open(s->in, t));
         sum = un_mad(sum, s->in->u_solid[t], w);
         total += w;
     }
@@ -336,7 +326,7 @@ static double inflow(const args *s, int64_t n, double *hat)
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
         const un_tet_shape *shape = un_tets_shape(m, t);
-        double h = s->size[m->level[t]], share = open_share(s, t);
+        double h = s->size[m->level[t]], share = un_tet_open(s->in, t);
         const double *g = shape->gradient[i];
         double area = shape->volume * h * h;
         un_vec3 u = un_scale(in->u[t], share);
@@ -419,7 +409,7 @@ static bool find_beside(const args *s, int64_t n, int32_t body, un_vec3 *middle)
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4;
         if (un_tet_walls_free_body(s->in->walls, t) != body) continue;
-        double w = un_tets_volume(m, t) * (1 - open_share(s, t));
+        double w = un_tets_volume(m, t) * (1 - un_tet_open(s->in, t));
         sum = un_mad(sum, un_tets_center(m, t), w);
         total += w;
     }
@@ -441,7 +431,7 @@ static bool push_of_body(const void *arg, int32_t n, int32_t body, double push[6
     if (part && !find_beside(s, n, body, &beside)) return false;
     for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
         int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
-        double share = open_share(s, t);
+        double share = un_tet_open(s->in, t);
         if (!part && (share >= 1 || un_tet_walls_free_body(s->in->walls, t) != body)) continue;
         const un_tet_shape *shape = un_tets_shape(m, t);
         double h = s->size[m->level[t]], area = shape->volume * h * h;
@@ -622,80 +612,4 @@ un_status un_tet_pressure_project(un_pressure *pr, un_arena *arena, const un_tet
             un_parallel_max(ctx, pr->own.end - pr->own.begin, divergence_rows, &s);
     if (mesh->share) report->max_divergence = un_ranks_max(ctx, report->max_divergence);
     return UN_OK;
-}
-
-/* ---- what the liquid got ---- */
-
-typedef struct impulse_args {
-    args s;
-    const un_vec3 *before;
-    int64_t first; /* this rank's first tet, less its number on one rank */
-} impulse_args;
-
-/* The other side of what the pressure does to bodies and walls: -sum_n q_n sum_t V_open G_n. */
-static void press_rows(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const args *s = &((const impulse_args *)arg)->s;
-    const un_tets *m = s->mesh;
-    for (int64_t r = begin; r < end; r++) {
-        int64_t n = s->pr->place[r];
-        un_vec3 area = {0, 0, 0};
-        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
-            int32_t t = m->corner[e] / 4, i = m->corner[e] % 4;
-            const un_tet_shape *shape = un_tets_shape(m, t);
-            double h = s->size[m->level[t]], w = shape->volume * h * h * open_share(s, t);
-            const double *g = shape->gradient[i];
-            area = un_mad(area, un_v3(g[0], g[1], g[2]), w);
-        }
-        sums[0] -= s->pr->x[r] * area.x;
-        sums[1] -= s->pr->x[r] * area.y;
-        sums[2] -= s->pr->x[r] * area.z;
-    }
-}
-
-static void impulse_tets(void *arg, int64_t begin, int64_t end, double *sums)
-{
-    const impulse_args *a = arg;
-    const un_tet_projection *in = a->s.in;
-    for (int64_t t = begin + a->first; t < end + a->first; t++) {
-        if (!in->known[t]) continue;
-        const int32_t *n = in->mesh->tet[t];
-        double phi[4] = {in->phi[n[0]], in->phi[n[1]], in->phi[n[2]], in->phi[n[3]]};
-        double mass = in->density * un_tets_volume(in->mesh, (int32_t)t);
-        if (in->walls) mass *= (double)in->walls->open[t];
-        if (in->lightness) mass /= (double)in->lightness[t];
-        mass *= 1 - un_tet_fraction(phi);
-        un_vec3 change = un_sub(in->u[t], a->before[t]);
-        sums[0] += mass * change.x;
-        sums[1] += mass * change.y;
-        sums[2] += mass * change.z;
-        sums[3] += mass;
-    }
-}
-
-void un_tet_impulse(const un_pressure *pr, const un_tet_projection *in, const un_vec3 *before,
-                    un_vec3 gravity, un_impulse *out)
-{
-    impulse_args a = {.s = {.pr = (un_pressure *)(uintptr_t)pr, .in = in, .mesh = in->mesh},
-                      .before = before};
-    double sums[4], press[3];
-    const un_octree *tree = in->mesh->tree;
-    const un_tet_share *share = in->mesh->share;
-    for (int32_t l = 0; l <= tree->level_max; l++) a.s.size[l] = un_octree_size(tree, l);
-    if (share) {
-        a.first = share->tet_begin - share->tets.begin;
-        un_ranks_sums(pr->ctx, share->tets, 4, impulse_tets, &a, sums);
-    } else {
-        un_parallel_sums(pr->ctx, in->mesh->tet_count, 4, impulse_tets, &a, sums);
-    }
-    out->momentum = un_v3(sums[0], sums[1], sums[2]);
-    out->mass = un_v3(sums[3], sums[3], sums[3]);
-    if (in->surface) return;
-    un_range rows = {pr->own.begin, pr->own.end, pr->matrix.n};
-    if (share)
-        un_ranks_sums(pr->ctx, rows, 3, press_rows, &a, press);
-    else
-        un_parallel_sums(pr->ctx, pr->matrix.n, 3, press_rows, &a, press);
-    out->momentum =
-        un_mad(un_scale(un_v3(press[0], press[1], press[2]), in->density), gravity, sums[3]);
 }

@@ -2,19 +2,13 @@
  *
  * Hulls say little about the inside: pruned to the exposed ones they form a shell some two radii
  * thick, and their distance is at least minus a radius. So nodes use only the sign. A node is
- * liquid in a hull, or in a sphere of radius SHARE times the depth around a particle; these spheres
- * fill the space under the shell (the paper's temporary radii; here they decide signs only, and
- * never reach the surface they were measured from). On each edge between nodes of different sign
- * the crossing is then found by marching from the air, where the distance is exact, and distances
- * on both sides are measured from the surface through these crossings (tet_distance.c). */
-#include "base/lanes.h"
+ * liquid in a hull, or in a sphere around a particle under the shell (hull_balls.c). On each edge
+ * between nodes of different sign the crossing is then found by marching from the air, where the
+ * distance is exact, and distances on both sides are measured from the surface through these
+ * crossings (tet_distance.c). */
 #include "surface/cut.h"
 #include "surface/hulls.h"
 
-/* The paper's k. */
-#define SHARE 0.75f
-/* These spheres reach behind the surface of a solid by so many radii: a thin wall is not passed. */
-#define BEHIND 1.25f
 /* How far from a node hulls are searched, in its finest leaves: farther than any edge there, except
  * at jumps of the mesh, where marching starts a little earlier. */
 #define BAND 1.05
@@ -47,8 +41,6 @@ typedef struct level_set {
     un_arena *arena;
     const un_hulls *hulls;
     const un_tets *mesh;
-    const un_groups *groups;
-    un_boxes balls; /* over the groups: boxes of their balls */
     un_cut *cut;
     nodes at;   /* the mesh's nodes */
     nodes line; /* nodes along the curve, the same ones; over ranks, those of whole blocks */
@@ -56,8 +48,7 @@ typedef struct level_set {
     un_blocks blocks;      /* over ranks: of the line */
     const cut_edge *edges; /* over ranks: those of whole blocks; NULL: ask the cut */
     un_vec3 *crossing;     /* by edge */
-    float *ball;
-    const float *radius, *depth;
+    un_hull_balls balls;
     const un_walls *walls; /* NULL: no solids */
     double gap;
     uint8_t *want; /* over ranks: blocks of hulls to get */
@@ -71,82 +62,7 @@ static un_status agree(const level_set *s, un_status status)
     return un_tets_agree(s->mesh, status);
 }
 
-/* ---- spheres ---- */
-
-/* By group. */
-static void size_balls(void *arg, int64_t begin, int64_t end)
-{
-    level_set *s = arg;
-    const un_groups *g = s->groups;
-    for (int64_t n = begin; n < end; n++) {
-        un_box3 box = {{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
-        for (int64_t q = UN_GROUP * n; q < UN_GROUP * (n + 1) && q < g->count; q++) {
-            float r = -SHARE * s->depth[q];
-            un_vec3 x = un_v3(g->x[0][q], g->x[1][q], g->x[2][q]), out = un_v3(r, r, r);
-            s->ball[q] = 0;
-            if (!(r > s->radius[q] && isfinite(r)) || !un_finite3(x)) continue;
-            if (s->walls) {
-                double wall = r;
-                un_bodies_nearest(s->walls->bodies, x, &wall);
-                r = fminf(r, (float)fmax(0, wall) + BEHIND * s->radius[q]);
-                out = un_v3(r, r, r);
-            }
-            s->ball[q] = r;
-            box.min = un_min3(box.min, un_sub(x, out));
-            box.max = un_max3(box.max, un_add(x, out));
-        }
-        if (box.min.x <= box.max.x)
-            un_boxes_set(&s->balls, n, box, 0);
-        else
-            un_boxes_set_empty(&s->balls, n);
-    }
-}
-
-typedef struct ball_query {
-    const level_set *set;
-    un_vec3 x;
-    un_lanes8 at[3];
-} ball_query;
-
-static inline bool in_ball(const level_set *s, int64_t q, un_vec3 x)
-{
-    const un_groups *g = s->groups;
-    double dx = g->x[0][q] - x.x, dy = g->x[1][q] - x.y, dz = g->x[2][q] - x.z;
-    double r = s->ball[q];
-    return dx * dx + dy * dy + dz * dz < r * r;
-}
-
-/* A particle whose ball contains x, -1: none. */
-static int64_t find_ball(const ball_query *b, int32_t level, int32_t node)
-{
-    const un_groups *g = b->set->groups;
-    const un_boxes *balls = &b->set->balls;
-    const un_group_box *box = balls->nodes + balls->level_first[level] + node;
-    un_lanes8 gap2 = un_boxes_gaps(box, b->at, b->at);
-    un_lanes8 reach = un_lanes8_all(balls->room * balls->room + FLT_MIN);
-    for (uint32_t left = un_lanes8_less(gap2, reach); left; left &= left - 1) {
-        int32_t child = 8 * node + __builtin_ctz(left);
-        if (level > 0) {
-            int64_t q = find_ball(b, level - 1, child);
-            if (q >= 0) return q;
-            continue;
-        }
-        int64_t end = un_min64(g->count, UN_GROUP * ((int64_t)child + 1));
-        for (int64_t q = UN_GROUP * (int64_t)child; q < end; q++)
-            if (in_ball(b->set, q, b->x)) return q;
-    }
-    return -1;
-}
-
-static int64_t ball_at(const level_set *s, un_vec3 x)
-{
-    if (s->balls.level_count == 0) return -1;
-    ball_query b = {.set = s, .x = x};
-    b.at[0] = un_lanes8_all((float)x.x);
-    b.at[1] = un_lanes8_all((float)x.y);
-    b.at[2] = un_lanes8_all((float)x.z);
-    return find_ball(&b, s->balls.level_count - 1, 0);
-}
+/* ---- signs ---- */
 
 static void find_balls(void *arg, int64_t begin, int64_t end)
 {
@@ -158,16 +74,15 @@ static void find_balls(void *arg, int64_t begin, int64_t end)
         at->value[n] = -INFINITY;
         at->phi[n] = -1;
         at->slope[n][0] = at->slope[n][1] = at->slope[n][2] = 0;
-        if (ball >= 0 && in_ball(s, ball, x)) continue; /* in the same ball as the last node */
-        int64_t found = ball_at(s, x);
+        if (ball >= 0 && un_hull_balls_hold(&s->balls, ball, x))
+            continue; /* in the same ball as the last node */
+        int64_t found = un_hull_balls_at(&s->balls, x);
         if (found >= 0)
             ball = found;
         else
             at->phi[n] = 0; /* the hulls will tell */
     }
 }
-
-/* ---- signs ---- */
 
 /* Nodes evaluated together: they are consecutive along the curve. */
 #define BUNCH_MAX 24
@@ -381,7 +296,8 @@ static double find_ball_crossing(const ray *r)
     for (int32_t n = 0; n < STEPS_MAX; n++) {
         double t = 0.5 * (air + liquid);
         un_vec3 x = ray_point(r, t);
-        if (ball_at(r->set, x) >= 0 || un_hull_local_distance(r->local, x, 0, NULL) < 0)
+        if (un_hull_balls_at(&r->set->balls, x) >= 0 ||
+            un_hull_local_distance(r->local, x, 0, NULL) < 0)
             liquid = t;
         else
             air = t;
@@ -686,15 +602,8 @@ static un_status need_nodes(level_set *s, float *phi)
     s->at = (nodes){.x = mesh->x, .level = mesh->node_level, .phi = phi};
     s->at.value = un_arena_alloc(s->arena, count, sizeof *s->at.value);
     s->at.slope = un_arena_alloc(s->arena, count, sizeof *s->at.slope);
-    s->ball = un_arena_alloc(s->arena, (size_t)s->groups->count + 1, sizeof *s->ball);
-    if (!s->ball || !s->at.value || !s->at.slope) return UN_ERROR_MEMORY;
-    if (!s->depth) return UN_OK;
-    int64_t box_count = un_boxes_plan(&s->balls, s->groups->group_count);
-    s->balls.nodes = un_arena_alloc(s->arena, (size_t)box_count + 1, sizeof *s->balls.nodes);
-    if (!s->balls.nodes) return UN_ERROR_MEMORY;
-    un_parallel_for(s->ctx, s->groups->group_count, 512, size_balls, s);
-    un_boxes_build(s->ctx, &s->balls);
-    return UN_OK;
+    if (!s->at.value || !s->at.slope) return UN_ERROR_MEMORY;
+    return un_hull_balls_build(s->ctx, s->arena, &s->balls);
 }
 
 static un_status cut_hulls(level_set *s, un_arena *arena, float *phi)
@@ -718,13 +627,12 @@ un_status un_hulls_cut(un_context *ctx, un_arena *arena, un_arena *scratch,
                    .arena = scratch,
                    .hulls = def->hulls,
                    .mesh = def->mesh,
-                   .groups = def->groups,
+                   .balls = {.groups = def->groups, .radius = def->radius},
                    .cut = cut,
-                   .radius = def->radius,
                    .graph = def->graph};
-    s.depth = def->depth ? def->depth : def->hulls->depth;
+    s.balls.depth = def->depth ? def->depth : def->hulls->depth;
     s.gap = def->depth ? GAP : GAP_UNKNOWN;
-    s.walls = def->walls && def->walls->bodies->count ? def->walls : NULL;
+    s.walls = s.balls.walls = def->walls && def->walls->bodies->count ? def->walls : NULL;
     un_status status = cut_hulls(&s, arena, phi);
     un_blocks_free(&s.blocks);
     return status;

@@ -90,6 +90,26 @@ struct un_hulls {
                        through hulls, the same for all of them; over ranks, on rank 0 */
 };
 
+/* ---- spheres under the shell of hulls (hull_balls.c) ---- */
+
+typedef struct un_hull_balls {
+    const un_groups *groups;     /* of particles */
+    const float *radius, *depth; /* of these; depth NULL: no spheres */
+    const un_walls *walls;       /* NULL: no solids */
+    float *r;                    /* of their spheres; 0: none */
+    un_boxes boxes;              /* over the groups: boxes of their spheres */
+} un_hull_balls;
+/* The first four are given; the others come from the arena. */
+un_status un_hull_balls_build(un_context *ctx, un_arena *arena, un_hull_balls *balls);
+/* A particle whose sphere contains x, -1: none. */
+int64_t un_hull_balls_at(const un_hull_balls *balls, un_vec3 x);
+static inline bool un_hull_balls_hold(const un_hull_balls *balls, int64_t q, un_vec3 x)
+{
+    const un_groups *g = balls->groups;
+    double dx = g->x[0][q] - x.x, dy = g->x[1][q] - x.y, dz = g->x[2][q] - x.z, r = balls->r[q];
+    return dx * dx + dy * dy + dz * dz < r * r;
+}
+
 /* ---- sheets, threads and drops (slim.c) ---- */
 
 /* How a particle in thin liquid is drawn. */
