@@ -2,7 +2,8 @@
  *
  * Who has particles decides who gets them. For that every rank knows the boxes of others' blocks
  * that its own may reach. A block that is wide, where the curve jumps or drops fly, is told as its
- * groups. To find out who may reach whom, all know a few coarse boxes of each rank. */
+ * groups, and those that are wide themselves as their particles. To find out who may reach whom,
+ * all know a few coarse boxes of each rank. */
 #include "particles/copies.h"
 
 /* Reach is widened by this share: for rounding. */
@@ -89,29 +90,47 @@ static un_status join_blocks(un_copying *c, un_block_box *box, un_part blocks)
     return UN_OK;
 }
 
-/* Correction takes the groups of such a block one by one, however boxes are rounded. */
-static bool is_wide(const un_block_box *b)
+/* Wider than so many radii? */
+static bool is_wider(const un_block_box *b, double than)
 {
     float wide = 0;
     for (int a = 0; a < 3; a++) wide = greater(wide, b->hi[a] - b->lo[a]);
-    return (double)wide > (1 + ROOM) * UN_CORRECT_WIDTH * (double)b->r;
+    return (double)wide > (1 + ROOM) * than * (double)b->r;
 }
 
-/* Boxes that others are told: blocks, or the groups of wide ones. Blocks of
- * several ranks, the first and the last, are told whole. */
+/* Of a group, or those of it that ask. Appends to a list; returns its new length. */
+static int64_t add_group(const un_copying *c, int64_t group, const uint8_t *asks,
+                         un_block_box *told, int64_t count)
+{
+    un_block_box b = asks ? asking_box(c, group) : un_copying_box(c, group, UN_GROUP);
+    un_part in = un_copying_members(c, group, UN_GROUP);
+    if (!is_wider(&b, UN_CORRECT_GROUP_WIDTH)) {
+        told[count] = b;
+        return count + !is_empty(&b);
+    }
+    for (int64_t q = in.begin; q < in.end; q++) {
+        if (asks && !asks[q]) continue;
+        told[count] = empty_box(group);
+        add_to_box(&told[count++], c, q);
+    }
+    return count;
+}
+
+/* Boxes that others are told: blocks, with others' particles in the first and the last, or what
+ * this rank has in wide ones. Correction takes the groups of those one by one, however boxes are
+ * rounded.
+ */
 static int64_t list_told(const un_copying *c, const un_block_box *box, un_part blocks,
                          un_block_box *told)
 {
     int64_t count = 0;
     for (int64_t k = blocks.begin; k < blocks.end; k++) {
         const un_block_box *b = &box[k - blocks.begin];
-        bool whole = k == blocks.begin || k == blocks.end - 1 || !is_wide(b);
-        if (whole) told[count++] = *b;
-        for (int64_t g = k * UN_COPY_BLOCK_GROUPS; !whole && g < (k + 1) * UN_COPY_BLOCK_GROUPS;
-             g++)
-            told[count++] = un_copying_box(c, g, UN_GROUP);
+        bool wide = is_wider(b, UN_CORRECT_WIDTH);
+        if (!wide) told[count++] = *b;
+        for (int64_t g = k * UN_COPY_BLOCK_GROUPS; wide && g < (k + 1) * UN_COPY_BLOCK_GROUPS; g++)
+            count = add_group(c, g, NULL, told, count);
     }
-    for (int64_t k = 0; k < count; k++) told[k].rank = c->me;
     return count;
 }
 
@@ -120,10 +139,19 @@ static int64_t list_asking(const un_copying *c, un_block_box *told)
 {
     int64_t count = 0;
     un_part groups = un_copying_units(c, UN_GROUP);
+    for (int64_t g = groups.begin; g < groups.end; g++)
+        count = add_group(c, g, c->asks, told, count);
+    return count;
+}
+
+/* Room for what is told: most groups are not wide. */
+static int64_t count_told(const un_copying *c)
+{
+    un_part groups = un_copying_units(c, UN_GROUP);
+    int64_t count = groups.end - groups.begin;
     for (int64_t g = groups.begin; g < groups.end; g++) {
-        told[count] = asking_box(c, g);
-        told[count].rank = c->me;
-        count += !is_empty(&told[count]);
+        un_block_box b = un_copying_box(c, g, UN_GROUP);
+        if (is_wider(&b, UN_CORRECT_GROUP_WIDTH)) count += UN_GROUP - 1;
     }
     return count;
 }
@@ -250,7 +278,7 @@ un_status un_copying_tell(un_copying *c)
 {
     un_part blocks = un_copying_units(c, UN_COPY_BLOCK);
     int64_t mine = blocks.end - blocks.begin;
-    size_t room = (size_t)mine * UN_COPY_BLOCK_GROUPS + 1;
+    size_t room = (size_t)count_told(c) + 1;
     un_block_box *box = un_arena_alloc(c->arena, (size_t)mine + 1, sizeof *box);
     un_block_box *told = un_arena_alloc(c->arena, room, sizeof *told);
     coarse_box *coarse = un_arena_alloc(c->arena, (size_t)c->ranks * COARSE, sizeof *coarse);
@@ -261,6 +289,7 @@ un_status un_copying_tell(un_copying *c)
     int64_t count = list_told(c, box, blocks, told);
     share_coarse(c, told, count, coarse);
     if (c->asks) count = list_asking(c, told);
+    for (int64_t k = 0; k < count; k++) told[k].rank = c->me;
     un_status status = send_boxes(c, list_near(c, told, count, coarse), told);
     c->count = 0;
     return status;

@@ -294,14 +294,25 @@ static bool bound_batch(const un_groups *groups, int32_t first, int32_t end, un_
 }
 
 int32_t un_correct_boxes(const un_groups *groups, int32_t first, int32_t end,
-                         un_box3 box[UN_CORRECT_BATCH], float reach[UN_CORRECT_BATCH])
+                         un_box3 box[UN_CORRECT_BOXES], float reach[UN_CORRECT_BOXES])
 {
+    int32_t count = 0;
     if (bound_batch(groups, first, end, box, reach)) return 1;
     for (int32_t g = first; g < end; g++) {
-        box[g - first] = un_groups_bounds(groups, g);
-        reach[g - first] = un_groups_radius(groups, g);
+        box[count] = un_groups_bounds(groups, g);
+        reach[count] = un_groups_radius(groups, g);
+        un_vec3 wide = un_sub(box[count].max, box[count].min);
+        if (!(fmax(wide.x, fmax(wide.y, wide.z)) > UN_CORRECT_GROUP_WIDTH * (double)reach[count])) {
+            count++;
+            continue;
+        }
+        for (int32_t q = g * UN_GROUP; q < (g + 1) * UN_GROUP && q < groups->count; q++) {
+            un_vec3 x = un_v3(groups->x[0][q], groups->x[1][q], groups->x[2][q]);
+            box[count] = (un_box3){x, x};
+            reach[count++] = groups->radius[q];
+        }
     }
-    return end - first;
+    return count;
 }
 
 /* Groups first .. end - 1 from one crowd; false if that is too large. */

@@ -620,11 +620,13 @@ un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_partic
  * others closer than reach + r_j to any of the boxes that un_correct_boxes gives for such a batch.
  * It returns their number. first, end: the batch here. */
 #define UN_CORRECT_BATCH 8
+#define UN_CORRECT_BOXES (UN_CORRECT_BATCH * UN_GROUP)
 /* Where the curve jumps, groups in a row lie far apart: a batch wider than this, in largest radii,
- * is taken group by group. */
-#define UN_CORRECT_WIDTH 32.0
+ * is taken group by group. Of a group that is wider than this, each particle has a box. */
+#define UN_CORRECT_WIDTH 24.0
+#define UN_CORRECT_GROUP_WIDTH 12.0
 int32_t un_correct_boxes(const un_groups *groups, int32_t first, int32_t end,
-                         un_box3 box[UN_CORRECT_BATCH], float reach[UN_CORRECT_BATCH]);
+                         un_box3 box[UN_CORRECT_BOXES], float reach[UN_CORRECT_BOXES]);
 
 /* The same by leaf: `tet` and `begin` then name leaves. */
 un_status un_leaf_bins_sort(un_context *ctx, un_arena *arena, un_tet_bins *bins,

@@ -350,9 +350,9 @@ un_status un_markers_fetch_near(un_context *ctx, un_arena *arena, un_markers *m,
     float *reach = un_arena_alloc(arena, (size_t)m->particles.count + 1, sizeof *reach);
     uint8_t *asks = un_arena_alloc(arena, (size_t)m->particles.count + 1, 1);
     UN_TRY(un_ranks_agree(ctx, reach && asks ? UN_OK : UN_ERROR_MEMORY));
-    for (int32_t q = 0; q < m->particles.count; q++)
-        reach[q] = un_resize_reach(m->radius[q], sheets ? sheets->gap[q] : 0);
     un_particles_find_resized(ctx, asks, &m->particles, def);
+    for (int32_t q = 0; q < m->particles.count; q++)
+        reach[q] = un_resize_reach(m->radius[q], sheets && asks[q] ? sheets->gap[q] : 0);
     return fetch(ctx, arena, m, reach, UN_RESIZE_FACTOR, asks, arrays, count);
 }
 

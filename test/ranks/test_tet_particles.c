@@ -352,8 +352,8 @@ static uint8_t *touching_groups(both *b, un_range own)
     un_part groups = un_correct_groups(&b->share);
     for (int64_t g = groups.begin; g < groups.end; g += UN_CORRECT_BATCH) {
         int32_t first = (int32_t)g, end = (int32_t)un_min64(g + UN_CORRECT_BATCH, groups.end);
-        un_box3 box[UN_CORRECT_BATCH];
-        float reach[UN_CORRECT_BATCH];
+        un_box3 box[UN_CORRECT_BOXES];
+        float reach[UN_CORRECT_BOXES];
         int32_t count = un_correct_boxes(all, first, end, box, reach);
         memset(wanted + first, 1, (size_t)(end - first));
         for (int32_t n = 0; n < count; n++) {

@@ -110,8 +110,8 @@ static void check_reach(const markers_pair *m)
          b++) {
         int32_t begin = (int32_t)(8 * b), near[COUNT];
         int32_t end = (int32_t)un_min64(begin + 8, groups->group_count);
-        un_box3 box[UN_CORRECT_BATCH];
-        float reach[UN_CORRECT_BATCH];
+        un_box3 box[UN_CORRECT_BOXES];
+        float reach[UN_CORRECT_BOXES];
         int32_t boxes = un_correct_boxes(groups, begin, end, box, reach);
         for (int32_t g = begin; g < end; g++) assert_true(here[g]);
         for (int32_t n = 0; n < boxes; n++) {
