@@ -268,7 +268,7 @@ un_status un_uniform_ranks_sort(un_uniform *s)
     un_arena_reset(&s->core.arena);
     UN_TRY(number_blocks(s));
     UN_TRY(plan_halo(s));
-    un_arena_reset(&s->core.arena);
+    un_arena_rest(&s->core.arena);
     return UN_OK;
 }
 
