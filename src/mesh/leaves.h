@@ -81,6 +81,9 @@ un_status un_leaves_build_ranks(un_leaves *leaves, un_context *ctx, const un_oct
                                 un_leaf_share *share, const un_tree_share *part, int32_t rings);
 /* Marks the leaves to be known, and lists them as runs (for un_leaves_build_ranks). */
 un_status un_leaf_share_mark(un_leaf_share *share, const un_octree *tree, un_part own);
+/* The leaves' tree as a rank's part of it: tets on it are those of its own leaves and of all that
+ * touch these. It has the arrays of the tree but `known`, its own. Of leaves in parts. */
+un_status un_leaves_part_tree(un_octree *part, const un_leaves *leaves);
 /* Are there leaves that this rank does not know? */
 static inline bool un_leaves_in_parts(const un_leaves *leaves)
 {

@@ -171,6 +171,7 @@ typedef struct un_tet_share {
     char *arrived;                 /* room for what comes, */
     size_t element;                /* for so many bytes a ghost, on all ranks */
     size_t capacity_ghost, capacity_id, capacity_arrived;
+    bool wide; /* set by the caller: nodes of all tets here are ghosts, and the copies of these */
 } un_tet_share;
 void un_tet_share_free(un_tet_share *part);
 /* part: zero but for ctx, or of an earlier call. */
@@ -226,6 +227,8 @@ int32_t un_tet_share_ghost(const un_tet_share *part, int32_t n);
 /* The number on one rank of a node that is this rank's or a ghost. */
 #define UN_TET_SHARE_NOWHERE UINT32_MAX
 uint32_t un_tet_share_number(const un_tet_share *part, int32_t n);
+/* The other way; -1: it is neither. */
+int32_t un_tet_share_node(const un_tet_share *part, uint32_t number);
 
 /* Of all ranks. */
 static inline int64_t un_tets_node_total(const un_tets *mesh)

@@ -60,7 +60,16 @@ static void find_own(un_tet_share *part, const un_tets *mesh, const un_tree_shar
     part->tets = un_ranks_range(part->ctx, tet_from(mesh, node_end) - part->tet_begin);
 }
 
-/* Nodes of others in tets around the rank's own nodes. */
+/* Copies of a wanted node are wanted, too. */
+static void want_copies(const un_tets *mesh, uint8_t *wanted)
+{
+    for (int32_t n = 1; n < mesh->node_count; n++)
+        if (un_tets_is_copy(mesh, n)) wanted[n] |= wanted[n - 1];
+    for (int32_t n = mesh->node_count - 1; n > 0; n--)
+        if (un_tets_is_copy(mesh, n)) wanted[n - 1] |= wanted[n];
+}
+
+/* Nodes of others in tets around the rank's own nodes, or in all tets that are here. */
 static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets *mesh)
 {
     int32_t begin = part->node_begin, end = begin + (int32_t)(part->nodes.end - part->nodes.begin);
@@ -71,9 +80,11 @@ static un_status find_ghosts(un_tet_share *part, un_arena *arena, const un_tets 
         const int32_t *n = mesh->tet[t];
         int own = 0;
         for (int i = 0; i < 4; i++) own += n[i] >= begin && n[i] < end;
-        if (own == 0 || own == 4) continue;
+        if (own == 4 || (own == 0 && !part->wide)) continue;
         for (int i = 0; i < 4; i++) wanted[n[i]] = 1;
     }
+    wanted[mesh->node_count - 1] = 0; /* nowhere */
+    if (part->wide) want_copies(mesh, wanted);
     if (end > begin) memset(wanted + begin, 0, (size_t)(end - begin));
     int32_t count = 0;
     for (int32_t n = 0; n < mesh->node_count; n++) count += wanted[n];
@@ -112,6 +123,21 @@ uint32_t un_tet_share_number(const un_tet_share *part, int32_t n)
     if (own >= part->nodes.begin && own < part->nodes.end) return (uint32_t)own;
     int32_t ghost = un_tet_share_ghost(part, n);
     return ghost < 0 ? UN_TET_SHARE_NOWHERE : (uint32_t)part->ghost_id[ghost];
+}
+
+int32_t un_tet_share_node(const un_tet_share *part, uint32_t number)
+{
+    int64_t own = (int64_t)number - part->nodes.begin;
+    if (own >= 0 && number < part->nodes.end) return part->node_begin + (int32_t)own;
+    int32_t low = 0, high = part->ghost_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (part->ghost_id[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < part->ghost_count && part->ghost_id[low] == number ? part->ghost[low] : -1;
 }
 
 typedef struct question {

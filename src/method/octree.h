@@ -30,6 +30,7 @@ typedef struct un_leaf_fields {
 typedef struct un_thick_leaves {
     bool any;
     un_viscosity *solver;
+    un_octree part; /* over ranks: the tree that they are built on */
     un_tets tets;
     un_tet_walls tet_walls;
     un_viscous_walls walls;
@@ -50,6 +51,8 @@ typedef struct un_octree_ranks {
     bool any;    /* it is; what follows is used */
     un_tree_share tree;
     un_leaf_share leaves;
+    un_tet_share tets; /* where liquid is viscous, and the next: */
+    un_range kept;     /* pressures of viscous stress, this rank's among all */
     un_particle_share particles;
     un_markers *whole;    /* rank 0: all particles, with radii and depths, until the next step */
     un_leaves all_leaves; /* rank 0: likewise, with walls; what is at them is in its place */
@@ -96,6 +99,7 @@ static inline un_status un_octree_agree(const un_octree_flip *s, un_status statu
 un_status un_octree_move_walls(un_octree_flip *s, double dt);
 un_status un_octree_accelerate(un_octree_flip *s, double dt);
 un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report);
+un_status un_octree_keep_pressure(un_octree_flip *s); /* for the next guess */
 /* earlier: the pressure found before in this step; NULL: none. since: velocities that the impulse
  * is reckoned from. */
 un_status un_octree_apply_pressure(un_octree_flip *s, double dt, const double *earlier,
@@ -134,7 +138,8 @@ un_status un_octree_thicken(un_octree_flip *s);
 /* The viscous solve, and the pressure once more. */
 un_status un_octree_apply_viscosity(un_octree_flip *s, double dt,
                                     un_leaf_projection_report *projection, int32_t *iterations);
-/* The whole pressure, of the projections and of viscous stress. */
+/* Once there is a new mesh: over ranks, what was kept goes to those who have its places now. Then
+ * the whole pressure, of the projections and of viscous stress. */
 un_status un_octree_show_pressure(un_octree_flip *s);
 static inline const double *un_octree_pressure(const un_octree_flip *s)
 {
@@ -159,8 +164,6 @@ void un_octree_ranks_free(un_octree_flip *s);
 void un_octree_begin_share(un_octree_flip *s);
 /* These do nothing on one rank. */
 un_status un_octree_share_leaves(un_octree_flip *s);
-/* Does each rank build and know some of the leaves only? */
-bool un_octree_parts_leaves(const un_octree_flip *s);
 /* Particles are known by their numbers until they are sorted again. */
 un_status un_octree_number(un_octree_flip *s);
 /* The same for particles that have just been seeded: those of ranks follow one another. */
@@ -191,6 +194,8 @@ static inline int64_t un_octree_particle_count(const un_octree_flip *s)
 un_status un_octree_save_particles(const un_octree_flip *s, un_state *out);
 /* Sections from `first` on are what is at leaves. */
 void un_octree_fetch_leaves(const un_octree_flip *s, un_state *out, int32_t first);
+/* The same of what is kept at nodes. */
+void un_octree_fetch_kept(const un_octree_flip *s, un_state *out, int32_t first);
 uint64_t un_octree_hash(const un_octree_flip *s);
 un_status un_octree_gather_ranks(void *state, unsigned what);
 un_status un_octree_stream(void *state, un_particle_stream *stream);

@@ -1,11 +1,12 @@
 /* Method `octree` on several ranks.
  *
  * Every rank has the particles in its own leaves, those in its part of the curve
- * (mesh/leaves_ranks.c, particles/ranks.c), and knows these leaves and some around them; all
- * leaves, where liquid is viscous. Copies of others' particles come where they are needed: around
- * own leaves, for velocities and volume (transfer/leaves_ranks.c), and around own particles, where
- * these are spread, split or merged. What each rank finds at its leaves goes to those who know
- * them. The curve is cut anew with every mesh, so work stays even.
+ * (mesh/leaves_ranks.c, particles/ranks.c), and knows these leaves and some around them, where
+ * liquid is viscous with tets on its own and those that touch them. Copies of others' particles
+ * come where they are needed: around own leaves, for velocities and volume
+ * (transfer/leaves_ranks.c), and around own particles, where these are spread, split or merged.
+ * What each rank finds at its leaves goes to those who know them. The curve is cut anew with every
+ * mesh, so work stays even.
  *
  * Of the first state, a rank seeds its own leaves. Of a checkpoint it reads a part of the
  * particles. */
@@ -19,6 +20,7 @@ void un_octree_ranks_free(un_octree_flip *s)
     un_octree_show_nothing(s);
     un_free(s->core.ctx, s->ranks.probed);
     un_particle_share_free(&r->particles);
+    un_tet_share_free(&r->tets);
     un_leaf_share_free(&r->leaves);
     un_tree_share_free(&r->tree);
     un_free(ctx, r->fetched);
@@ -30,18 +32,12 @@ void un_octree_begin_share(un_octree_flip *s)
     un_octree_ranks *r = &s->ranks;
     if (!r->wanted) return;
     r->any = true; /* from here on this is one of several */
-    r->tree.ctx = r->leaves.ctx = r->particles.ctx = s->core.ctx;
-    r->tree.whole = true;
+    r->tree.ctx = r->leaves.ctx = r->tets.ctx = r->particles.ctx = s->core.ctx;
+    r->tree.whole = r->tets.wide = true;
     s->markers.share = &r->particles;
 }
 
 /* ---- parts of the step ---- */
-
-/* Where liquid is viscous, all ranks know all leaves, and the tets on them. */
-bool un_octree_parts_leaves(const un_octree_flip *s)
-{
-    return s->ranks.any && !s->thick.any;
-}
 
 /* Rings around own leaves: as far as the level set, pressure and sizes look; while the first state
  * is made, particles are moved by values around them, too. */
@@ -51,10 +47,11 @@ bool un_octree_parts_leaves(const un_octree_flip *s)
 un_status un_octree_share_leaves(un_octree_flip *s)
 {
     if (!s->ranks.any) return UN_OK;
-    if (un_octree_parts_leaves(s))
-        return un_leaves_build_ranks(&s->leaves, s->core.ctx, &s->tree, &s->ranks.leaves,
-                                     &s->ranks.tree, s->core.step_count > 0 ? RINGS : FIRST_RINGS);
-    return un_leaf_share_find(&s->ranks.leaves, &s->leaves, &s->ranks.tree);
+    UN_TRY(un_leaves_build_ranks(&s->leaves, s->core.ctx, &s->tree, &s->ranks.leaves,
+                                 &s->ranks.tree, s->core.step_count > 0 ? RINGS : FIRST_RINGS));
+    if (!s->thick.any) return UN_OK;
+    return un_ranks_agree(s->core.ctx,
+                          un_halo_reserve(s->ranks.leaves.near_faces, sizeof *s->thick.centre));
 }
 
 un_status un_octree_number(un_octree_flip *s)

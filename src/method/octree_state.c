@@ -16,8 +16,10 @@ static un_status save_rest(const un_octree_flip *s, bool whole, un_state *out)
     UN_TRY(un_state_add(out, "emitted", s->emitted.volume, s->emitted.any ? leaves : 0, 8));
     if (s->thick.any) {
         const un_node_memory *kept = &s->thick.memory;
+        int32_t first = out->count;
         UN_TRY(un_state_add(out, "viscous_nodes", kept->order, kept->count, 8));
         UN_TRY(un_state_add(out, "viscous_pressure", kept->value[0], kept->count, 8));
+        if (whole) un_octree_fetch_kept(s, out, first);
     }
     UN_TRY(un_state_add_number(out, "scale", s->budget.scale));
     UN_TRY(un_state_add_integer(out, "scaled", s->budget.warned));
@@ -45,7 +47,8 @@ un_status un_octree_keep(void *state, un_state *out)
 un_status un_octree_sift(un_context *ctx, const un_scene *scene, un_state *in, un_reread *read,
                          void *arg)
 {
-    static const char *const shared[] = {NULL}; /* what is at leaves is read by all */
+    /* what is at leaves is read by all */
+    static const char *const shared[] = {"viscous_nodes", "viscous_pressure", NULL};
     (void)scene;
     return un_sift_evenly(ctx, in, read, arg, shared);
 }

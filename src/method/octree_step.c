@@ -78,12 +78,17 @@ un_status un_octree_apply_pressure(un_octree_flip *s, double dt, const double *e
                                              s->core.time, def->solver.tolerance));
 }
 
+un_status un_octree_keep_pressure(un_octree_flip *s)
+{
+    if (un_leaves_in_parts(&s->leaves))
+        return un_leaf_memory_keep_ranks(s->core.ctx, &s->memory, &s->leaves, s->at.p);
+    return un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p);
+}
+
 un_status un_octree_project(un_octree_flip *s, double dt, un_leaf_projection_report *report)
 {
     UN_TRY(un_octree_apply_pressure(s, dt, NULL, s->at.before, report));
-    if (un_leaves_in_parts(&s->leaves))
-        return un_leaf_memory_keep_ranks(s->core.ctx, &s->memory, &s->leaves, s->at.p);
-    return un_octree_agree(s, un_leaf_memory_keep(s->core.ctx, &s->memory, &s->tree, s->at.p));
+    return un_octree_keep_pressure(s);
 }
 
 un_status un_octree_move_free(un_octree_flip *s, double dt)
@@ -91,6 +96,23 @@ un_status un_octree_move_free(un_octree_flip *s, double dt)
     if (s->core.bodies->free_count == 0) return UN_OK;
     un_core_advance_bodies(&s->core, dt);
     return s->leaves.parted ? UN_OK : un_leaf_walls_move(&s->walls, &s->leaves);
+}
+
+static void copy_known(const un_octree_flip *s, uint8_t *to)
+{
+    for (int32_t k = 0; k < un_leaves_runs(&s->leaves); k++) {
+        un_part run = un_leaves_face_run(&s->leaves, k);
+        memcpy(to + run.begin, s->at.known + run.begin, (size_t)(run.end - run.begin));
+    }
+}
+
+/* Faces that viscous liquid has reached in this step have no change: they were not there before. */
+static void leave_out_new(const un_octree_flip *s, uint8_t *changed)
+{
+    for (int32_t k = 0; k < un_leaves_runs(&s->leaves); k++)
+        for (int64_t f = un_leaves_face_run(&s->leaves, k).begin;
+             f < un_leaves_face_run(&s->leaves, k).end; f++)
+            changed[f] = changed[f] && s->at.known[f] == 1;
 }
 
 /* As in method `uniform`. */
@@ -104,9 +126,8 @@ static un_status extend_beside(un_octree_flip *s, int32_t layers)
         if (s->core.bodies->moving)
             un_pressure_find_changed_leaves(ctx, changed, s->at.known, m, &s->walls);
         else
-            memcpy(changed, s->at.known, (size_t)m->face_count);
-        for (int64_t f = 0; s->thick.any && f < m->face_count; f++)
-            changed[f] = changed[f] && s->at.known[f] == 1; /* others were not there before */
+            copy_known(s, changed);
+        if (s->thick.any) leave_out_new(s, changed);
         un_transfer_difference_leaves(s->at.before, s->at.u, m);
         status = un_transfer_extrapolate_leaves(ctx, &s->core.arena, s->at.before, NULL, changed, m,
                                                 layers);
@@ -361,7 +382,7 @@ static un_status need_fields(un_octree_flip *s)
 static un_status build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
-    if (un_octree_parts_leaves(s)) {
+    if (s->ranks.any) {
         UN_TRY(un_octree_share_leaves(s));
         UN_TRY(un_leaf_walls_sample(&s->walls, ctx, s->core.walls, &s->leaves));
     } else if (!un_leaf_walls_hold(&s->walls,
@@ -376,12 +397,10 @@ un_status un_octree_build_leaves(un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
     UN_TRY(un_octree_agree(s, build_leaves(s)));
-    if (un_octree_parts_leaves(s)) {
+    if (s->ranks.any)
         UN_TRY(un_leaf_memory_recall_ranks(ctx, &s->memory, &s->leaves, s->at.p));
-    } else {
-        UN_TRY(un_octree_share_leaves(s));
+    else
         un_leaf_memory_recall(ctx, &s->memory, &s->tree, s->at.p);
-    }
     if (s->core.def->source_count == 0) return UN_OK;
     return un_emitted_place_leaves(ctx, &s->emitted, &s->tree, &s->markers);
 }

@@ -97,6 +97,22 @@ void un_octree_fetch_leaves(const un_octree_flip *s, un_state *out, int32_t firs
     if (s->ranks.any) un_state_fetch_from(out, first, s->leaves.count, fetch_leaves, (void *)s);
 }
 
+static un_status fetch_kept(void *arg, const un_section *section, int64_t begin, int64_t end,
+                            const void **data)
+{
+    un_octree_flip *s = arg;
+    size_t size = (size_t)section->width;
+    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, (size_t)(end - begin) * size)));
+    *data = s->ranks.fetched;
+    return un_ranks_windows(s->core.ctx, s->ranks.kept, section->data, size, (un_part){begin, end},
+                            s->ranks.fetched);
+}
+
+void un_octree_fetch_kept(const un_octree_flip *s, un_state *out, int32_t first)
+{
+    if (s->ranks.any) un_state_fetch_from(out, first, s->ranks.kept.total, fetch_kept, (void *)s);
+}
+
 uint64_t un_octree_hash(const un_octree_flip *s)
 {
     un_context *ctx = s->core.ctx;
@@ -123,7 +139,7 @@ static un_status show_leaves(un_octree_flip *s, unsigned what)
     un_status status = UN_OK;
     if (!un_leaves_in_parts(&s->leaves) || what == 0) return UN_OK;
     un_ranks_collect(ctx, leaf, s->at.phi, sizeof *s->at.phi);
-    un_ranks_collect(ctx, leaf, s->at.p, sizeof *s->at.p);
+    un_ranks_collect(ctx, leaf, s->thick.any ? s->thick.shown : s->at.p, sizeof *s->at.p);
     un_ranks_collect(ctx, face, s->at.u, sizeof *s->at.u);
     if (un_rank(ctx) == 0 && !s->ranks.shows_leaves) {
         s->ranks.shows_leaves = true;

@@ -306,14 +306,10 @@ static bool knows_solids(const un_scene_def *def)
 }
 
 /* Parts of a curve. */
-static void share_curve(const un_scene_def *def, const un_traits *traits, const un_check *check,
-                        int32_t ranks, un_check_share *share)
+static void share_curve(const un_scene_def *def, const un_check *check, int32_t ranks,
+                        un_check_share *share)
 {
     double doubled = log2(ranks);
-    if (traits->whole && un_scene_viscous(def)) {
-        share->bytes += RANK_BYTES;
-        return;
-    }
     share->bytes = RANK_BYTES + check->bytes * fmin(1, (1 + CURVE_BYTES * doubled) / ranks);
     share->seconds_per_frame *= (CURVE_TIME + CURVE_TIME_DOUBLED * doubled) / ranks;
     if (!def->output.surface) return;
@@ -336,7 +332,7 @@ un_status un_scene_check_ranks(un_context *ctx, un_scene *scene, const un_check 
     share->seconds_per_frame = check->seconds_per_frame;
     if (ranks == 1) return UN_OK;
     if (method->traits.adaptive) {
-        share_curve(&scene->def, &method->traits, check, ranks, share);
+        share_curve(&scene->def, check, ranks, share);
         return UN_OK;
     }
     double part;

@@ -29,7 +29,6 @@ typedef struct un_traits {
     bool flat;       /* two dimensions */
     bool thin_walls; /* walls thinner than two cells separate the liquid on their two sides */
     bool ranks;      /* several processes share the work */
-    bool whole;      /* but each has all of a viscous liquid's mesh and system */
     bool band;       /* solver.band: particles may form a narrow band under the surface */
 } un_traits;
 /* The first method with a trait in a list that ends with NULL: un_traits_find(list,

@@ -81,6 +81,12 @@ static void move_faces(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void take_moved(void *arg, int64_t begin, int64_t end)
+{
+    const centre_args *a = arg;
+    memcpy(a->u + begin, a->moved + begin, (size_t)(end - begin) * sizeof *a->u);
+}
+
 un_status un_transfer_move_to_leaf_faces(un_context *ctx, un_arena *arena, double *u,
                                          const uint8_t *known, const float (*centre)[4],
                                          const un_leaves *leaves)
@@ -90,7 +96,7 @@ un_status un_transfer_move_to_leaf_faces(un_context *ctx, un_arena *arena, doubl
     UN_TRY(un_leaves_agree(leaves, a.moved ? UN_OK : UN_ERROR_MEMORY));
     un_parallel_part(ctx, un_leaves_own_faces(leaves), 1024, move_faces, &a);
     un_leaves_spread_faces(leaves, a.moved, sizeof *a.moved);
-    un_parallel_copy(ctx, u, a.moved, (size_t)leaves->face_count * sizeof *u);
+    un_leaves_each_face(leaves, 4096, take_moved, &a);
     un_arena_reset(arena);
     return UN_OK;
 }

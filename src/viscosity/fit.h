@@ -1,5 +1,5 @@
 /* Nodal velocities that are fitted to those on the faces of leaves (leaves.c), in the rows of
- * nodes.c. Only src/viscosity/leaves.c and nodes.c include this. */
+ * nodes.c. Only leaves.h and nodes.c include this. */
 #ifndef UN_VISCOSITY_FIT_H
 #define UN_VISCOSITY_FIT_H
 

@@ -27,31 +27,10 @@
  * Nodes that stick to walls have their velocity; where the wall is a body that the liquid moves,
  * the body feels their stress but not their share of the mass, which is little where stress is
  * strong (r near 0) as well as where it is weak (W near 0). */
-#include "viscosity/fit.h"
+#include "viscosity/leaves.h"
 
 /* Leaves up to this far outside the liquid, in edges, have faces that may follow it. */
 #define BESIDE 1.8
-/* Nodes beyond the surface that go on as those in the liquid do, in tets. Without, a turning drop
- * loses a fifth of its spin in half a second, not a tenth (test_method octree_viscous): particles
- * at the surface take part of the velocity of faces beyond it. */
-#define LAYERS 2
-
-typedef struct args {
-    const un_viscosity *v;
-    const un_viscous_leaves *step;
-    un_viscous_fit fit;
-    float *mass;      /* of the liquid in leaves, kg */
-    float *moved;     /* the same, of leaves that are liquid */
-    uint8_t *axis;    /* at faces */
-    int32_t *cursor;  /* by node */
-    un_vec3 *u;       /* at nodes */
-    uint8_t *reached; /* at nodes: 1 solved for */
-    uint8_t *told;    /* at nodes: 1 where the velocity is found, or a wall's */
-    uint8_t *beside;  /* at nodes: 1 next to those, in a pass of extend */
-    int pass;
-    int32_t (*beyond)[4]; /* at faces: their corners, -1 where there is none */
-} args;
-
 /* ---- nodes of faces ---- */
 
 /* The node at a place in units of the octree, -1: there is none. Of copies on the sides of a thin
@@ -88,21 +67,21 @@ static int32_t corner_of(const un_octree *tree, int32_t c, int32_t at[3])
     return 2 << (tree->level_max - tree->level[c]);
 }
 
-static int32_t centre_of(const args *s, int32_t c)
+static int32_t centre_of(const un_stress_leaves *s, int32_t c)
 {
     int32_t at[3], edge = corner_of(s->step->leaves->tree, c, at);
     for (int a = 0; a < 3; a++) at[a] += edge / 2;
     return node_at(s->step->solve.mesh, at, -1);
 }
 
-static bool near_liquid(const args *a, int32_t c)
+static bool near_liquid(const un_stress_leaves *a, int32_t c)
 {
     return c >= 0 && (double)a->step->phi[c] < BESIDE * un_leaf_size(a->step->leaves, c);
 }
 
 static void find_nodes(void *arg, int64_t begin, int64_t end)
 {
-    const args *s = arg;
+    const un_stress_leaves *s = arg;
     const un_leaves *m = s->step->leaves;
     const un_octree *tree = m->tree;
     const un_tets *mesh = s->step->solve.mesh;
@@ -159,7 +138,7 @@ static double liquid_share(const double corner[8], double centre)
 
 static void weigh_leaves(void *arg, int64_t begin, int64_t end)
 {
-    const args *s = arg;
+    const un_stress_leaves *s = arg;
     const un_viscous_def *in = &s->step->solve;
     const un_leaves *m = s->step->leaves;
     for (int64_t c = begin; c < end; c++) {
@@ -182,7 +161,7 @@ static void weigh_leaves(void *arg, int64_t begin, int64_t end)
 }
 
 /* The leaves at the sides of a leaf that are liquid, or that are not but hold some. */
-static int list_beside(const args *s, int32_t c, bool liquid, int32_t beside[24])
+static int list_beside(const un_stress_leaves *s, int32_t c, bool liquid, int32_t beside[24])
 {
     const un_leaves *m = s->step->leaves;
     int count = 0;
@@ -202,7 +181,7 @@ static int list_beside(const args *s, int32_t c, bool liquid, int32_t beside[24]
  * stress acts in it, and must not find less inertia than there is. */
 static void hand_over(void *arg, int64_t begin, int64_t end)
 {
-    const args *s = arg;
+    const un_stress_leaves *s = arg;
     int32_t beside[24], takers[24];
     for (int64_t c = begin; c < end; c++) {
         double sum = 0;
@@ -216,7 +195,7 @@ static void hand_over(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static double half_mass(const args *s, int32_t c, int side)
+static double half_mass(const un_stress_leaves *s, int32_t c, int side)
 {
     const un_leaves *m = s->step->leaves;
     if (c < 0) return 0;
@@ -224,30 +203,23 @@ static double half_mass(const args *s, int32_t c, int side)
 }
 
 /* The share of its own velocity that a face keeps. */
-static double rest_of(const args *s, int64_t f)
+static double rest_of(const un_stress_leaves *s, int64_t f)
 {
     const un_viscous_def *in = &s->step->solve;
     double h = un_leaf_face_size(s->step->leaves, f);
     return s->step->pic ? 0 : un_viscous_rest(in->viscosity_all / in->density_all, h, in->dt);
 }
 
-/* Is the velocity of a node known once the others' are? */
-static bool is_part(const args *s, int32_t n)
-{
-    const un_viscous_walls *w = s->step->solve.walls;
-    return s->reached[n] || (w && w->kind[n] == UN_WALL_STICKS);
-}
-
 static void weigh_faces(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_leaves *s = arg;
     const un_leaves *m = s->step->leaves;
     for (int64_t f = begin; f < end; f++) {
         int32_t c = m->face_side[f] / 6, side = m->face_side[f] % 6, *node = s->fit.node[f];
         bool any = false;
         s->fit.mass[f] = 0;
         for (int k = 0; node[0] >= 0 && k < un_fit_count(&s->fit, f); k++) {
-            if (is_part(s, node[k])) {
+            if (un_stress_leaves_tells(s, node[k])) {
                 any |= s->reached[node[k]] > 0;
                 continue;
             }
@@ -285,27 +257,29 @@ void un_fit_row(const un_stress_nodes *s, int64_t n, un_row *r, double (*val)[9]
 }
 
 /* Faces by node. */
-static un_status list_faces(args *s, un_arena *arena)
+static un_status list_faces(un_stress_leaves *s, un_arena *arena)
 {
     const un_leaves *m = s->step->leaves;
     int64_t nodes = s->step->solve.mesh->node_count, total = 0;
     un_viscous_fit *fit = &s->fit;
     int32_t *first = fit->first;
     memset(first, 0, ((size_t)nodes + 1) * sizeof *first);
-    for (int64_t f = 0; f < m->face_count; f++)
-        for (int k = 0; fit->mass[f] > 0 && k < un_fit_count(fit, f); k++) {
-            first[fit->node[f][k] + 1]++;
-            total++;
-        }
+    for (int32_t r = 0; r < un_leaves_runs(m); r++)
+        for (int64_t f = un_leaves_face_run(m, r).begin; f < un_leaves_face_run(m, r).end; f++)
+            for (int k = 0; fit->mass[f] > 0 && k < un_fit_count(fit, f); k++) {
+                first[fit->node[f][k] + 1]++;
+                total++;
+            }
     fit->entry = un_arena_alloc(arena, (size_t)total + 1, sizeof *fit->entry);
     if (!fit->entry) return UN_ERROR_MEMORY;
     for (int64_t n = 0; n < nodes; n++) {
         s->cursor[n] = first[n];
         first[n + 1] += first[n];
     }
-    for (int64_t f = 0; f < m->face_count; f++)
-        for (int k = 0; fit->mass[f] > 0 && k < un_fit_count(fit, f); k++)
-            fit->entry[s->cursor[fit->node[f][k]]++] = (int32_t)(8 * f + k);
+    for (int32_t r = 0; r < un_leaves_runs(m); r++)
+        for (int64_t f = un_leaves_face_run(m, r).begin; f < un_leaves_face_run(m, r).end; f++)
+            for (int k = 0; fit->mass[f] > 0 && k < un_fit_count(fit, f); k++)
+                fit->entry[s->cursor[fit->node[f][k]]++] = (int32_t)(8 * f + k);
     return UN_OK;
 }
 
@@ -314,12 +288,13 @@ static un_status list_faces(args *s, un_arena *arena)
 /* A first guess at nodes: means of the faces around. */
 static void guess_nodes(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_leaves *s = arg;
     const un_viscous_fit *fit = &s->fit;
     const un_viscous_walls *w = s->step->solve.walls;
     for (int64_t n = begin; n < end; n++) {
         double sum[3] = {0}, total[3] = {0};
         s->u[n] = w ? w->u[n] : un_v3(0, 0, 0);
+        s->mark[n] = fit->first[n + 1] > fit->first[n];
         if (w && w->kind[n] == UN_WALL_STICKS) continue;
         for (int32_t e = fit->first[n]; e < fit->first[n + 1]; e++) {
             int32_t f = fit->entry[e] / 8, a = fit->axis[f];
@@ -337,19 +312,18 @@ static void guess_nodes(void *arg, int64_t begin, int64_t end)
  * around them that have some. */
 static void guess_alone(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
-    const un_viscous_fit *fit = &s->fit;
+    un_stress_leaves *s = arg;
     const un_tets *m = s->step->solve.mesh;
     const un_viscous_walls *w = s->step->solve.walls;
     for (int64_t n = begin; n < end; n++) {
         un_vec3 sum = {0, 0, 0};
         double count = 0;
-        if (!s->reached[n] || fit->first[n + 1] > fit->first[n]) continue;
+        if (!s->reached[n] || s->mark[n]) continue;
         if (w && w->kind[n] == UN_WALL_STICKS) continue;
         for (int32_t e = m->first[n]; e < m->first[n + 1]; e++)
             for (int i = 0; i < 4; i++) {
                 int32_t k = m->tet[m->corner[e] / 4][i];
-                if (fit->first[k + 1] == fit->first[k]) continue;
+                if (!s->mark[k]) continue;
                 sum = un_add(sum, s->u[k]);
                 count++;
             }
@@ -357,78 +331,10 @@ static void guess_alone(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* ---- beyond the surface ---- */
+/* ---- what faces get ---- */
 
-/* The gradient around a node: the mean over the tets there whose velocities are all told. False if
- * there are none. */
-static bool gradient_at(const args *s, int32_t n, un_vec3 gradient[3])
-{
-    const un_tets *m = s->step->solve.mesh;
-    double total = 0;
-    for (int a = 0; a < 3; a++) gradient[a] = un_v3(0, 0, 0);
-    for (int32_t e = m->first[n]; e < m->first[n + 1]; e++) {
-        int32_t t = m->corner[e] / 4;
-        const int32_t *k = m->tet[t];
-        if (!s->told[k[0]] || !s->told[k[1]] || !s->told[k[2]] || !s->told[k[3]]) continue;
-        double volume = un_tets_volume(m, t);
-        total += volume;
-        for (int a = 0; a < 3; a++) {
-            double v[4];
-            for (int i = 0; i < 4; i++) v[i] = un_fit_component(s->u[k[i]], a);
-            gradient[a] = un_mad(gradient[a], un_tets_gradient(m, t, v), volume);
-        }
-    }
-    for (int a = 0; a < 3 && total > 0; a++) gradient[a] = un_scale(gradient[a], 1 / total);
-    return total > 0;
-}
-
-static void tell_nodes(void *arg, int64_t begin, int64_t end)
-{
-    args *s = arg;
-    for (int64_t n = begin; n < end; n++)
-        s->told[n] = s->pass == 0 ? is_part(s, (int32_t)n) : s->told[n] | s->beside[n];
-}
-
-/* Nodes beside those that are solved for go on as these do, not those in walls. */
-static void extend_nodes(void *arg, int64_t begin, int64_t end)
-{
-    args *s = arg;
-    const un_tets *m = s->step->solve.mesh;
-    const un_viscous_walls *w = s->step->solve.walls;
-    for (int64_t n = begin; n < end; n++) {
-        un_vec3 sum = {0, 0, 0}, gradient[3];
-        double count = 0;
-        s->beside[n] = 0;
-        if (s->told[n]) continue;
-        for (int32_t e = m->first[n]; e < m->first[n + 1]; e++)
-            for (int i = 0; i < 4; i++) {
-                int32_t k = m->tet[m->corner[e] / 4][i];
-                if (!s->told[k] || (w && w->kind[k] == UN_WALL_STICKS)) continue;
-                if (!gradient_at(s, k, gradient)) continue;
-                un_vec3 way = un_sub(m->x[n], m->x[k]);
-                un_vec3 change = un_v3(un_dot(gradient[0], way), un_dot(gradient[1], way),
-                                       un_dot(gradient[2], way));
-                sum = un_add(sum, un_add(s->u[k], change));
-                count++;
-            }
-        if (count > 0) s->u[n] = un_scale(sum, 1 / count);
-        s->beside[n] = count > 0;
-    }
-}
-
-static void extend(args *s)
-{
-    un_context *ctx = s->v->ctx;
-    int64_t nodes = s->step->solve.mesh->node_count;
-    un_parallel_for(ctx, nodes, 8192, tell_nodes, s);
-    for (s->pass = 1; s->pass <= LAYERS; s->pass++) {
-        un_parallel_for(ctx, nodes, 1024, extend_nodes, s);
-        un_parallel_for(ctx, nodes, 8192, tell_nodes, s);
-    }
-}
-
-/* Faces beyond it whose nodes all have a velocity now. */
-static bool is_beyond(const args *s, int64_t f)
+/* Faces beyond the surface whose nodes all have a velocity now. */
+static bool is_beyond(const un_stress_leaves *s, int64_t f)
 {
     const int32_t *node = s->beyond[f];
     if (s->step->known[f] == 1) return false;
@@ -439,7 +345,7 @@ static bool is_beyond(const args *s, int64_t f)
 
 static void change_faces(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_leaves *s = arg;
     for (int64_t f = begin; f < end; f++) {
         s->step->solved[f] = 0;
         if (s->fit.node[f][0] < 0 && is_beyond(s, f)) {
@@ -459,7 +365,7 @@ static void change_faces(void *arg, int64_t begin, int64_t end)
 }
 
 /* Does a node stick to a body that the liquid moves? */
-static bool is_moved(const args *s, int32_t n)
+static bool is_moved(const un_stress_leaves *s, int32_t n)
 {
     const un_viscous_walls *w = s->step->solve.walls;
     return w && w->body && w->body[n] >= 0 && w->kind[n] == UN_WALL_STICKS;
@@ -469,7 +375,7 @@ static bool is_moved(const args *s, int32_t n)
  * bodies' velocities from before the solve. */
 static void sum_change(void *arg, int64_t begin, int64_t end, double *sums)
 {
-    const args *s = arg;
+    const un_stress_leaves *s = arg;
     const un_viscous_fit *fit = &s->fit;
     const un_viscous_walls *w = s->step->solve.walls;
     for (int64_t f = begin; f < end; f++) {
@@ -491,7 +397,7 @@ static void sum_change(void *arg, int64_t begin, int64_t end, double *sums)
  * liquid (nodes.c weighs them again). */
 static void find_reached(void *arg, int64_t begin, int64_t end)
 {
-    args *s = arg;
+    un_stress_leaves *s = arg;
     const un_viscous_def *in = &s->step->solve;
     const un_tets *m = in->mesh;
     for (int64_t n = begin; n < end; n++) {
@@ -501,39 +407,68 @@ static void find_reached(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* ---- the step ---- */
+
+static un_status begin_step(un_stress_leaves *s, un_arena *arena)
+{
+    const un_leaves *m = s->step->leaves;
+    size_t leaves = (size_t)m->count + 1, faces = (size_t)m->face_count + 1;
+    size_t nodes = (size_t)s->step->solve.mesh->node_count + 1;
+    s->mass = un_arena_alloc(arena, leaves, sizeof *s->mass);
+    s->moved = un_arena_alloc(arena, leaves, sizeof *s->moved);
+    s->axis = un_arena_alloc(arena, faces, 1);
+    s->beyond = un_arena_alloc(arena, faces, sizeof *s->beyond);
+    s->cursor = un_arena_alloc(arena, nodes, sizeof *s->cursor);
+    s->reached = un_arena_alloc(arena, nodes, 1);
+    s->told = un_arena_alloc(arena, nodes, 1);
+    s->mark = un_arena_alloc(arena, nodes, 1);
+    s->gradient = un_arena_alloc(arena, nodes, sizeof *s->gradient);
+    s->fit.node = un_arena_alloc(arena, faces, sizeof *s->fit.node);
+    s->fit.mass = un_arena_alloc(arena, faces, sizeof *s->fit.mass);
+    s->fit.first = un_arena_alloc(arena, nodes, sizeof *s->fit.first);
+    s->fit.u = s->step->u;
+    s->fit.axis = s->axis;
+    bool able = s->mass && s->moved && s->axis && s->beyond && s->cursor && s->reached && s->told &&
+                s->mark && s->gradient && s->fit.node && s->fit.mass && s->fit.first;
+    UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
+    return un_stress_leaves_share_input(s);
+}
+
+/* What own leaves and nodes hold, and the faces that nodes are fitted to. */
+static un_status find_fit(un_stress_leaves *s, un_arena *arena)
+{
+    un_context *ctx = s->v->ctx;
+    const un_leaves *m = s->step->leaves;
+    un_part own = un_leaves_own(m);
+    un_field reached = {"reached", s->reached, NULL, 1};
+    un_stress_leaves_over_faces(s, 1024, find_nodes);
+    un_parallel_part(ctx, own, 1024, weigh_leaves, s);
+    un_leaves_spread(m, s->mass, sizeof *s->mass);
+    un_parallel_part(ctx, own, 1024, hand_over, s);
+    un_leaves_spread(m, s->moved, sizeof *s->moved);
+    un_stress_leaves_over_nodes(s, 1024, find_reached);
+    UN_TRY(un_tets_share(s->step->solve.mesh, &reached, 1));
+    un_stress_leaves_over_faces(s, 4096, weigh_faces);
+    un_stress_leaves_share_faces(s);
+    return un_leaves_agree(m, list_faces(s, arena));
+}
+
+static un_status guess(un_stress_leaves *s)
+{
+    un_field u = {"u", s->u, NULL, sizeof *s->u}, mark = {"mark", s->mark, NULL, 1};
+    un_stress_leaves_over_nodes(s, 4096, guess_nodes);
+    UN_TRY(un_stress_leaves_share_nodes(s, u, mark));
+    un_stress_leaves_over_nodes(s, 4096, guess_alone);
+    return UN_OK;
+}
+
 un_status un_viscosity_step_leaves(un_viscosity *v, un_arena *arena, un_viscous_leaves *step,
                                    un_vec3 *u_node, un_viscous_report *report)
 {
-    un_context *ctx = v->ctx;
-    const un_leaves *m = step->leaves;
-    size_t faces = (size_t)m->face_count + 1, nodes = (size_t)step->solve.mesh->node_count + 1;
-    args s = {.v = v,
-              .step = step,
-              .u = u_node,
-              .mass = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *s.mass),
-              .moved = un_arena_alloc(arena, (size_t)m->count + 1, sizeof *s.moved),
-              .axis = un_arena_alloc(arena, faces, 1),
-              .cursor = un_arena_alloc(arena, nodes, sizeof *s.cursor),
-              .reached = un_arena_alloc(arena, nodes, 1),
-              .told = un_arena_alloc(arena, nodes, 1),
-              .beside = un_arena_alloc(arena, nodes, 1)};
-    s.fit.u = step->u;
-    s.fit.axis = s.axis;
-    s.beyond = un_arena_alloc(arena, faces, sizeof *s.beyond);
-    s.fit.node = un_arena_alloc(arena, faces, sizeof *s.fit.node);
-    s.fit.mass = un_arena_alloc(arena, faces, sizeof *s.fit.mass);
-    s.fit.first = un_arena_alloc(arena, nodes, sizeof *s.fit.first);
-    if (!s.mass || !s.moved || !s.axis || !s.cursor || !s.reached || !s.told || !s.beside ||
-        !s.beyond || !s.fit.node || !s.fit.mass || !s.fit.first)
-        return UN_ERROR_MEMORY;
-    un_parallel_for(ctx, m->face_count, 1024, find_nodes, &s);
-    un_parallel_for(ctx, m->count, 1024, weigh_leaves, &s);
-    un_parallel_for(ctx, m->count, 1024, hand_over, &s);
-    un_parallel_for(ctx, step->solve.mesh->node_count, 1024, find_reached, &s);
-    un_parallel_for(ctx, m->face_count, 4096, weigh_faces, &s);
-    UN_TRY(list_faces(&s, arena));
-    un_parallel_for(ctx, step->solve.mesh->node_count, 4096, guess_nodes, &s);
-    un_parallel_for(ctx, step->solve.mesh->node_count, 4096, guess_alone, &s);
+    un_stress_leaves s = {.v = v, .step = step, .u = u_node};
+    UN_TRY(begin_step(&s, arena));
+    UN_TRY(find_fit(&s, arena));
+    UN_TRY(guess(&s));
     step->solve.u = u_node;
     step->solve.reached = NULL;
     step->solve.fit = &s.fit;
@@ -541,10 +476,12 @@ un_status un_viscosity_step_leaves(un_viscosity *v, un_arena *arena, un_viscous_
     if (!report->solve.finite) return UN_OK;
     if (step->solve.bodies) {
         double sums[3];
-        un_parallel_sums(ctx, m->face_count, 3, sum_change, &s, sums);
+        un_stress_leaves_sums(&s, 3, sum_change, sums);
         report->impulse = un_add(report->impulse, un_v3(sums[0], sums[1], sums[2]));
     }
-    extend(&s);
-    un_parallel_for(ctx, m->face_count, 4096, change_faces, &s);
+    UN_TRY(un_stress_leaves_extend(&s));
+    un_stress_leaves_over_faces(&s, 4096, change_faces);
+    un_leaves_spread_faces(step->leaves, step->u, sizeof *step->u);
+    un_leaves_spread_faces(step->leaves, step->solved, 1);
     return UN_OK;
 }
