@@ -358,7 +358,8 @@ static un_status ask_groups(parting *s, un_arena *arena)
     int32_t *to = un_arena_alloc(arena, (size_t)count + 1, sizeof *to), *back;
     UN_TRY(un_ranks_agree(ctx, mine && to ? UN_OK : UN_ERROR_MEMORY));
     list_questions(s, mine, to);
-    UN_TRY(un_exchange_once(ctx, mine, to, count, sizeof *mine, (void **)&asked, &come));
+    UN_TRY(
+        un_exchange_send(ctx, "questions", mine, to, count, sizeof *mine, (void **)&asked, &come));
     back = un_arena_alloc(arena, (size_t)come + 1, sizeof *back);
     un_status status = un_ranks_agree(ctx, back ? UN_OK : UN_ERROR_MEMORY);
     for (int64_t k = 0; status == UN_OK && k < come; k++) {
@@ -366,7 +367,8 @@ static un_status ask_groups(parting *s, un_arena *arena)
         back[k] = asked[k].from;
     }
     if (status == UN_OK)
-        status = un_exchange_once(ctx, asked, back, come, sizeof *asked, (void **)&told, &count);
+        status = un_exchange_send(ctx, "answers", asked, back, come, sizeof *asked, (void **)&told,
+                                  &count);
     un_free(ctx, asked);
     UN_TRY(status);
     for (int64_t k = 0; k < count; k++) {

@@ -422,14 +422,13 @@ static un_status begin_step(un_stress_leaves *s, un_arena *arena)
     s->reached = un_arena_alloc(arena, nodes, 1);
     s->told = un_arena_alloc(arena, nodes, 1);
     s->mark = un_arena_alloc(arena, nodes, 1);
-    s->gradient = un_arena_alloc(arena, nodes, sizeof *s->gradient);
     s->fit.node = un_arena_alloc(arena, faces, sizeof *s->fit.node);
     s->fit.mass = un_arena_alloc(arena, faces, sizeof *s->fit.mass);
     s->fit.first = un_arena_alloc(arena, nodes, sizeof *s->fit.first);
     s->fit.u = s->step->u;
     s->fit.axis = s->axis;
     bool able = s->mass && s->moved && s->axis && s->beyond && s->cursor && s->reached && s->told &&
-                s->mark && s->gradient && s->fit.node && s->fit.mass && s->fit.first;
+                s->mark && s->fit.node && s->fit.mass && s->fit.first;
     UN_TRY(un_leaves_agree(m, able ? UN_OK : UN_ERROR_MEMORY));
     return un_stress_leaves_share_input(s);
 }

@@ -102,7 +102,7 @@ static void tell_nodes(void *arg, int64_t begin, int64_t end)
     for (int64_t n = begin; n < end; n++) s->told[n] |= s->mark[n] == EXTENDED;
 }
 
-un_status un_stress_leaves_extend(un_stress_leaves *s)
+static un_status extend(un_stress_leaves *s)
 {
     un_field gradient = {"gradient", s->gradient, NULL, sizeof *s->gradient};
     un_field mark = {"mark", s->mark, NULL, 1};
@@ -116,4 +116,15 @@ un_status un_stress_leaves_extend(un_stress_leaves *s)
         UN_TRY(un_stress_leaves_share_nodes(s, u, told));
     }
     return UN_OK;
+}
+
+/* Not from the arena, which what is touched of it would fill for good. */
+un_status un_stress_leaves_extend(un_stress_leaves *s)
+{
+    const un_tets *mesh = s->step->solve.mesh;
+    s->gradient = un_alloc(s->v->ctx, (size_t)mesh->node_count + 1, sizeof *s->gradient);
+    un_status status = un_tets_agree(mesh, s->gradient ? UN_OK : UN_ERROR_MEMORY);
+    if (status == UN_OK) status = extend(s);
+    un_free(s->v->ctx, s->gradient);
+    return status;
 }

@@ -122,7 +122,7 @@ un_status un_viscous_couple_bodies(un_stress_nodes *s)
     if (status == UN_OK) {
         list_couplings(s, first, mine);
         for (int64_t k = 0; k < count; k++) to[k] = last;
-        status = un_exchange_once(ctx, mine, to, count, sizeof *mine, &in, &in_count);
+        status = un_exchange_send(ctx, "couplings", mine, to, count, sizeof *mine, &in, &in_count);
     }
     if (status == UN_OK) take_couplings(s, first, in, in_count);
     un_free(ctx, in);

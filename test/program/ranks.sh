@@ -281,6 +281,19 @@ sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count
 sed -e 's/"tet"/"octree"/' -e 's/finest = 32/finest = 24/' -e 's/count = 3/count = 2/' splash.lua >swash.lua
 sed 's/"tet"/"octree"/' vessel.lua >cup.lua
 sed 's/"tet"/"octree"/' bob.lua >buoy.lua
+# viscous: a sheet from an emitter that folds onto a layer, a block that sinks around a pillar, a body
+# that floats
+cat >fold.lua <<'EOF'
+scene { method = "octree", domain = { size = {1, 0.8, 0.6} }, detail = { coarsest = 6, finest = 24, surface = 16 },
+        frames = { count = 2, rate = 20 }, fluid = { viscosity = 5 },
+        liquid = { union { box { min = {0, 0, 0}, max = {0.35, 0.4, 0.6} },
+                           box { min = {0, 0, 0}, max = {1, 0.1, 0.6} } }, velocity = {0.5, 0, 0} },
+        solids = { cylinder { from = {0.4, 0, 0.15}, to = {0.4, 0.8, 0.15}, radius = 0.08 },
+                   solid { sphere { center = {0.8, 0.12, 0.4}, radius = 0.1 }, density = 600 } },
+        sources = { emitter { shape = box { min = {0.47, 0.42, 0.1}, max = {0.54, 0.5, 0.5} }, velocity = {0, -3, 0} } },
+        probes = { pressure { at = {0.2, 0.1, 0.3} }, velocity { at = {0.5, 0.05, 0.3}, axis = "y" } },
+        output = { mesh = true } }
+EOF
 same_run() { # DIRECTORY DIRECTORY
     diff -r "$1/frames" "$2/frames" >diff.txt && cmp "$1/probes.csv" "$2/probes.csv" >>diff.txt &&
         { ! [ -e "$1/bodies.csv" ] || cmp "$1/bodies.csv" "$2/bodies.csv"; } >>diff.txt 2>&1 &&
@@ -341,7 +354,7 @@ cmp -s bob/stats.csv hulls/stats.csv && complain "hulls.lua has the level set of
 on_ranks vessel 3
 on_ranks syrup 3
 awk -F, 'NR > 2 && !($38 > 0) { exit 1 }' syrup/stats.csv || complain "syrup.lua is not viscous"
-for scene in spill swash; do
+for scene in spill swash fold; do
     on_ranks $scene 3
     awk -F, 'NR > 1 { moved += $7; copies += $6 } END { exit moved < 500 || copies < 5000 }' \
         ${scene}3/ranks.csv || complain "$scene: hardly anything passes between ranks: $(head -4 ${scene}3/ranks.csv)"

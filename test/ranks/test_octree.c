@@ -145,6 +145,18 @@ static const char source_text[] =
     "  drain { shape = box { min = {0.3, 0, 0.5}, max = {0.6, 0.08, 0.7} } } },\n"
     "budget = { particles = 30000 } }\n";
 
+/* Viscous liquid is to come: a step has everything but systems. */
+static const char dry_text[] =
+    "scene { method = 'octree', domain = { size = {1, 1, 0.5}, slip = { left = 0.1 } },\n"
+    "detail = { coarsest = 8, finest = 16 }, frames = { count = 3, rate = 20 }, fluid = { "
+    "viscosity "
+    "= 5 },\n"
+    "sources = { emitter { shape = sphere { center = {0.5, 0.7, 0.25}, radius = 0.1 }, from = 0.1 "
+    "} "
+    "},\n"
+    "solids = { box { min = {0.4, 0, 0}, max = {0.41, 0.7, 0.4} },\n"
+    "  solid { sphere { center = {0.8, 0.3, 0.25}, radius = 0.1 }, density = 500 } } }\n";
+
 /* Viscous liquid, with all that goes with it. */
 static const char viscous_text[] =
     "scene { method = 'octree', domain = { size = {1, 0.8, 0.7}, open = {'top'} },\n"
@@ -321,9 +333,10 @@ static void compare(const un_octree_flip *mine, const un_octree_flip *all)
     assert_int_equal(mine->tree.leaf_count, all->tree.leaf_count);
     SAME(mine->tree.key, all->tree.key, all->tree.leaf_count);
     un_part leaves = un_leaves_own(&mine->leaves);
-    if (!un_leaves_in_parts(&mine->leaves)) leaves = (un_part){0, all->leaves.count};
     SAME(mine->at.colour + leaves.begin, all->at.colour + leaves.begin, leaves.end - leaves.begin);
     SAME(mine->at.p + leaves.begin, all->at.p + leaves.begin, leaves.end - leaves.begin);
+    SAME(un_octree_pressure(mine) + leaves.begin, un_octree_pressure(all) + leaves.begin,
+         leaves.end - leaves.begin);
     compare_known(mine, all);
     for (int a = 0; a < 3; a++) {
         SAME(p->x[a], q->x[a] + first, p->count);
@@ -355,8 +368,7 @@ static void compare_reports(const un_step *a, const un_step *b)
     assert_int_equal(a->viscous_iterations, b->viscous_iterations);
 }
 
-/* parts: each rank is to know some of the leaves only. */
-static void follow(const char *text, bool parts, int steps, double dt)
+static void follow(const char *text, int steps, double dt)
 {
     un_context *alone = check_context(), *ctx = group_context();
     const un_method *method = &un_method_octree;
@@ -370,8 +382,9 @@ static void follow(const char *text, bool parts, int steps, double dt)
         check_ok(alone, method->step(one, dt, &a));
         check_ok(ctx, method->step(many, dt, &b));
         compare_reports(&a, &b);
+        assert_true(a.viscous_iterations > 0 || !((un_octree_flip *)one)->thick.any);
         if (un_ranks_count(group) == 1) continue;
-        assert_int_equal(un_leaves_in_parts(&((un_octree_flip *)many)->leaves), parts);
+        assert_true(un_leaves_in_parts(&((un_octree_flip *)many)->leaves));
         compare(many, one);
     }
     assert_true(method->step_limit(one) == method->step_limit(many));
@@ -392,59 +405,93 @@ static void follow(const char *text, bool parts, int steps, double dt)
 static void steps_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(deep_text, true, 7, 0.02);
-    follow(viscous_text, true, 4, 0.02);
+    follow(deep_text, 7, 0.02);
+    follow(viscous_text, 4, 0.02);
 }
 
 static void steps_in_parts_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(plain_text, true, 5, 0.012);
-    follow(plain_flat_text, true, 9, 0.01);
-    follow(plain_flat_text, true, 3, 0.05); /* paths lead beyond what ranks know */
+    follow(plain_text, 5, 0.012);
+    follow(plain_flat_text, 9, 0.01);
+    follow(plain_flat_text, 3, 0.05); /* paths lead beyond what ranks know */
 }
 
 static void steps_beside_solids_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(solid_text, true, 7, 0.015);
-    follow(thin_text, true, 7, 0.015);
-    follow(thin_text, true, 3, 0.06); /* paths lead beyond what ranks know */
-    follow(flying_text, true, 2, 0.06);
-    follow(still_text, true, 5, 0.02);
+    follow(solid_text, 7, 0.015);
+    follow(thin_text, 7, 0.015);
+    follow(thin_text, 3, 0.06); /* paths lead beyond what ranks know */
+    follow(flying_text, 2, 0.06);
+    follow(still_text, 5, 0.02);
 }
 
 static void steps_with_sources_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(source_text, true, 9, 0.012);
+    follow(source_text, 9, 0.012);
 }
 
 static void steps_with_bodies_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(body_text, true, 7, 0.015);
+    follow(body_text, 7, 0.015);
 }
 
 static void viscous_steps_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(syrup_text, true, 6, 0.012);
-    follow(dragged_text, true, 6, 0.012);
-    follow(sticky_text, true, 6, 0.012);
+    follow(syrup_text, 6, 0.012);
+    follow(dragged_text, 6, 0.012);
+    follow(sticky_text, 6, 0.012);
+}
+
+/* Leaves show the viscous pressure of the last node before them, which may be another rank's: here
+ * one node has it, the first of all. */
+static void keep_first(un_octree_flip *s, bool here)
+{
+    un_node_memory *memory = &s->thick.memory;
+    memory->count = here && memory->count > 0;
+    if (memory->count > 0) memory->value[0][0] = 123;
+    check_ok(s->core.ctx, un_octree_show_pressure(s));
+}
+
+static void pressures_are_those_of_nodes_before(void **state)
+{
+    (void)state;
+    un_context *alone = check_context(), *ctx = group_context();
+    const un_method *method = &un_method_octree;
+    void *one, *many;
+    un_step report;
+    un_scene *scene = load(alone, thick_text);
+    check_ok(alone, un_method_create(method, alone, scene, NULL, &one));
+    check_ok(ctx, un_method_create(method, ctx, scene, NULL, &many));
+    check_ok(alone, method->step(one, 0.02, &report));
+    check_ok(ctx, method->step(many, 0.02, &report));
+    keep_first(one, true);
+    keep_first(many, un_ranks_rank(group) == 0);
+    un_part own = un_leaves_own(&((un_octree_flip *)many)->leaves);
+    SAME(un_octree_pressure(many) + own.begin, un_octree_pressure(one) + own.begin,
+         own.end - own.begin);
+    un_method_destroy(method, one);
+    un_method_destroy(method, many);
+    un_scene_destroy(scene);
+    un_context_destroy(ctx);
+    check_context_end(alone);
 }
 
 static void steps_with_tension_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(drops_text, true, 6, 0.002);
+    follow(drops_text, 6, 0.002);
 }
 
 static void leaves_far_away_take_no_memory(void **state)
 {
     (void)state;
     forgotten = kept = 0;
-    follow(wide_text, true, 2, 0.03);
+    follow(wide_text, 2, 0.03);
     if (un_ranks_count(group) > 1 && un_ranks_rank(group) == 0) assert_int_equal(forgotten, 2);
     assert_int_equal(kept, 0);
 }
@@ -452,8 +499,8 @@ static void leaves_far_away_take_no_memory(void **state)
 static void flat_steps_are_those_of_one_rank(void **state)
 {
     (void)state;
-    follow(flat_text, true, 5, 0.02);
-    follow(apart_text, true, 5, 0.02);
+    follow(flat_text, 5, 0.02);
+    follow(apart_text, 5, 0.02);
 }
 
 /* Memory that fails on one rank fails the step on all, but for that of systems: a rank that has
@@ -506,6 +553,61 @@ static bool fails_in_parts(const un_scene *scene, int64_t n, bool first)
     return failed;
 }
 
+static void *begin_viscous_step(un_context *ctx, const un_scene *scene)
+{
+    un_leaf_projection_report projection;
+    void *many;
+    check_ok(ctx, un_method_create(&un_method_octree, ctx, scene, NULL, &many));
+    check_ok(ctx, un_octree_move_walls(many, 0.01));
+    check_ok(ctx, un_octree_accelerate(many, 0.01));
+    check_ok(ctx, un_octree_project(many, 0.01, &projection));
+    return many;
+}
+
+/* Allocations of the viscous part of a step, less those of the projection that ends it. */
+static int64_t count_viscous(const un_scene *scene)
+{
+    un_context *ctx = group_context();
+    un_octree_flip *s = begin_viscous_step(ctx, scene);
+    double *none = calloc((size_t)s->leaves.count + 1, sizeof *none);
+    un_leaf_projection_report projection;
+    int32_t iterations;
+    assert_non_null(none);
+    int64_t first = ctx->allocations;
+    check_ok(ctx, un_octree_apply_viscosity(s, 0.01, &projection, &iterations));
+    int64_t count = ctx->allocations - first;
+    first = ctx->allocations;
+    check_ok(ctx, un_octree_apply_pressure(s, 0.01, none, s->at.u, &projection));
+    count = -(int64_t)un_ranks_max(ctx, (double)(ctx->allocations - first - count)); /* the least */
+    un_method_destroy(&un_method_octree, s);
+    un_context_destroy(ctx);
+    free(none);
+    return count;
+}
+
+static void viscous_memory_fails_on_all(void **state)
+{
+    (void)state;
+    un_context *alone = check_context();
+    un_scene *scene = load(alone, dry_text);
+    int64_t count = count_viscous(scene);
+    assert_true(count > 30);
+    for (int64_t n = 1; n < count; n++) {
+        un_context *ctx = group_context();
+        un_leaf_projection_report projection;
+        int32_t iterations;
+        void *many = begin_viscous_step(ctx, scene);
+        if (un_rank(ctx) == n % un_rank_count(ctx)) ctx->def.fail_allocation = ctx->allocations + n;
+        un_status status = un_octree_apply_viscosity(many, 0.01, &projection, &iterations);
+        un_ranks_recover(ctx);
+        assert_int_equal(status, UN_ERROR_MEMORY);
+        un_method_destroy(&un_method_octree, many);
+        un_context_destroy(ctx);
+    }
+    un_scene_destroy(scene);
+    check_context_end(alone);
+}
+
 static void fail_in_parts(const char *text)
 {
     un_context *alone = check_context();
@@ -543,10 +645,13 @@ int main(void)
                                         scratch_end),
         cmocka_unit_test_setup_teardown(viscous_steps_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
+        cmocka_unit_test_setup_teardown(pressures_are_those_of_nodes_before, scratch_begin,
+                                        scratch_end),
         cmocka_unit_test_setup_teardown(leaves_far_away_take_no_memory, scratch_begin, scratch_end),
         cmocka_unit_test_setup_teardown(flat_steps_are_those_of_one_rank, scratch_begin,
                                         scratch_end),
         cmocka_unit_test_setup_teardown(memory_fails_on_all, scratch_begin, scratch_end),
+        cmocka_unit_test_setup_teardown(viscous_memory_fails_on_all, scratch_begin, scratch_end),
     };
     group_run(tests);
 }
