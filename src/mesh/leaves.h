@@ -8,12 +8,10 @@
 #define UN_LEAVES_AROUND 27
 
 /* Over ranks (leaves_ranks.c): a rank computes some of the leaves and the faces that belong to
- * these. It knows them and some around, or all; arrays have their full length everywhere. */
+ * these. It knows them and some around; arrays have their full length everywhere. */
 typedef struct un_leaf_share {
     un_context *ctx;
-    bool all;             /* it knows all; all ranks do */
-    int64_t *leaf, *face; /* by rank: its first one; and the end */
-    /* Unless it knows all: */
+    int64_t *leaf, *face;      /* by rank: its first one; and the end */
     int32_t rings;             /* how far around its own, in rings (un_leaves_knows) */
     uint8_t *ring;             /* by leaf: 0: own, 1: the next ring, ...; UN_RING_BEYOND */
     un_part *run, *face_run;   /* the leaves that it knows, and the faces of these */
@@ -70,13 +68,11 @@ const char *un_leaves_validate(const un_leaves *leaves);
 /* ---- over ranks (leaves_ranks.c) ---- */
 
 void un_leaf_share_free(un_leaf_share *share);
-/* For built leaves, all of which every rank knows. share: zero but for ctx, or of an earlier call.
- */
-un_status un_leaf_share_find(un_leaf_share *share, un_leaves *leaves, const un_tree_share *part);
-/* The same, as un_leaves_build, where a rank is to know its own leaves of the tree, which is whole
- * on every rank, and so many rings around them. A ring is what interpolation in leaves
- * looks at: what lies in the cubes of their size around siblings and, where any of these leaves is
- * larger, in those around the parent. Sides of leaves in the last ring may lack faces. */
+/* As un_leaves_build, where a rank is to know its own leaves of the tree, which is whole on every
+ * rank, and so many rings around them. share: zero but for ctx, or of an earlier call. A ring is
+ * what interpolation in leaves looks at: what lies in the cubes of their size around siblings and,
+ * where any of these leaves is larger, in those around the parent. Sides of leaves in the last ring
+ * may lack faces. */
 un_status un_leaves_build_ranks(un_leaves *leaves, un_context *ctx, const un_octree *tree,
                                 un_leaf_share *share, const un_tree_share *part, int32_t rings);
 /* Marks the leaves to be known, and lists them as runs (for un_leaves_build_ranks). */
@@ -87,13 +83,13 @@ un_status un_leaves_part_tree(un_octree *part, const un_leaves *leaves);
 /* Are there leaves that this rank does not know? */
 static inline bool un_leaves_in_parts(const un_leaves *leaves)
 {
-    return leaves->share && !leaves->share->all;
+    return leaves->share != NULL;
 }
 /* Does this rank know the leaf and so many rings around it? */
 static inline bool un_leaves_knows(const un_leaves *leaves, int64_t c, int rings)
 {
     const un_leaf_share *s = leaves->share;
-    return !s || s->all || s->ring[c] + rings <= s->rings;
+    return !s || s->ring[c] + rings <= s->rings;
 }
 /* Runs of leaves, or faces, that this rank knows: how many there are, and one of them. */
 static inline int32_t un_leaves_runs(const un_leaves *leaves)
@@ -133,19 +129,11 @@ static inline un_part un_leaves_own_faces(const un_leaves *leaves)
  * happens on one rank. size: UN_HALO_SIZE at most. */
 static inline void un_leaves_spread(const un_leaves *leaves, void *array, size_t size)
 {
-    const un_leaf_share *s = leaves->share;
-    if (s && s->all)
-        un_ranks_spread(s->ctx, s->leaf, array, size);
-    else if (s)
-        un_halo_share(s->near, array, size);
+    if (leaves->share) un_halo_share(leaves->share->near, array, size);
 }
 static inline void un_leaves_spread_faces(const un_leaves *leaves, void *array, size_t size)
 {
-    const un_leaf_share *s = leaves->share;
-    if (s && s->all)
-        un_ranks_spread(s->ctx, s->face, array, size);
-    else if (s)
-        un_halo_share(s->near_faces, array, size);
+    if (leaves->share) un_halo_share(leaves->share->near_faces, array, size);
 }
 
 /* A failure on one rank is one on all. */

@@ -2,8 +2,7 @@
  *
  * Every rank has the whole tree. What is known at leaves and faces, their neighbours included, a
  * rank finds at its own leaves, those in its part of the curve, and at the faces that belong to
- * these; of leaves around its own it gets to know what others have found there. Where a scene needs
- * more, every rank knows all leaves: then each builds all of them, and what one finds goes to all.
+ * these; of leaves around its own it gets to know what others have found there.
  *
  * Numbers of leaves and faces are those of one rank. */
 #include "linalg/linalg.h"
@@ -16,30 +15,6 @@ void un_leaf_share_free(un_leaf_share *s)
     un_halo_destroy(s->near);
     un_halo_destroy(s->near_faces);
     *s = (un_leaf_share){.ctx = s->ctx};
-}
-
-/* Faces are numbered by leaf. */
-static int64_t first_face(const un_leaves *m, int64_t leaf)
-{
-    int64_t low = 0, high = m->face_count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (m->face_side[middle] / 6 < leaf)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-un_status un_leaf_share_find(un_leaf_share *s, un_leaves *m, const un_tree_share *part)
-{
-    un_leaf_share_free(s);
-    s->all = true;
-    UN_TRY(un_ranks_begins(s->ctx, part->begin, m->count, &s->leaf));
-    UN_TRY(un_ranks_begins(s->ctx, first_face(m, part->begin), m->face_count, &s->face));
-    m->share = s;
-    return UN_OK;
 }
 
 /* ---- what is known ---- */

@@ -55,15 +55,22 @@ un_status un_octree_stream(void *state, un_particle_stream *stream)
     return UN_OK;
 }
 
+/* Elements of arrays that ranks have in ranges; own: this rank's. */
+static un_status fetch(un_octree_flip *s, un_range range, const void *own, size_t size,
+                       un_part window, const void **data)
+{
+    un_status status = need_fetched(s, (size_t)(window.end - window.begin) * size);
+    UN_TRY(un_ranks_agree(s->core.ctx, status));
+    *data = s->ranks.fetched;
+    return un_ranks_windows(s->core.ctx, range, own, size, window, s->ranks.fetched);
+}
+
 static un_status fetch_particles(void *arg, const un_section *section, int64_t begin, int64_t end,
                                  const void **data)
 {
     un_octree_flip *s = arg;
-    size_t size = (size_t)section->width;
-    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, (size_t)(end - begin) * size)));
-    *data = s->ranks.fetched;
-    return un_ranks_windows(s->core.ctx, s->ranks.particles.own, section->data, size,
-                            (un_part){begin, end}, s->ranks.fetched);
+    return fetch(s, s->ranks.particles.own, section->data, (size_t)section->width,
+                 (un_part){begin, end}, data);
 }
 
 un_status un_octree_save_particles(const un_octree_flip *s, un_state *out)
@@ -75,21 +82,15 @@ un_status un_octree_save_particles(const un_octree_flip *s, un_state *out)
     return UN_OK;
 }
 
-/* What is at leaves: in parts, or on every rank. */
 static un_status fetch_leaves(void *arg, const un_section *section, int64_t begin, int64_t end,
                               const void **data)
 {
     un_octree_flip *s = arg;
-    size_t size = (size_t)section->width;
     un_part own = un_leaves_own(&s->leaves);
+    un_range range = {own.begin, own.end, s->leaves.count};
+    size_t size = (size_t)section->width;
     const char *all = section->data;
-    *data = all + (size_t)begin * size;
-    if (!un_leaves_in_parts(&s->leaves)) return UN_OK;
-    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, (size_t)(end - begin) * size)));
-    *data = s->ranks.fetched;
-    return un_ranks_windows(s->core.ctx, (un_range){own.begin, own.end, s->leaves.count},
-                            all + (size_t)own.begin * size, size, (un_part){begin, end},
-                            s->ranks.fetched);
+    return fetch(s, range, all + (size_t)own.begin * size, size, (un_part){begin, end}, data);
 }
 
 void un_octree_fetch_leaves(const un_octree_flip *s, un_state *out, int32_t first)
@@ -101,11 +102,8 @@ static un_status fetch_kept(void *arg, const un_section *section, int64_t begin,
                             const void **data)
 {
     un_octree_flip *s = arg;
-    size_t size = (size_t)section->width;
-    UN_TRY(un_ranks_agree(s->core.ctx, need_fetched(s, (size_t)(end - begin) * size)));
-    *data = s->ranks.fetched;
-    return un_ranks_windows(s->core.ctx, s->ranks.kept, section->data, size, (un_part){begin, end},
-                            s->ranks.fetched);
+    return fetch(s, s->ranks.kept, section->data, (size_t)section->width, (un_part){begin, end},
+                 data);
 }
 
 void un_octree_fetch_kept(const un_octree_flip *s, un_state *out, int32_t first)
@@ -137,7 +135,7 @@ static un_status show_leaves(un_octree_flip *s, unsigned what)
     un_range leaf = {own.begin, own.end, s->leaves.count};
     un_range face = {faces.begin, faces.end, s->leaves.face_count};
     un_status status = UN_OK;
-    if (!un_leaves_in_parts(&s->leaves) || what == 0) return UN_OK;
+    if (what == 0) return UN_OK;
     un_ranks_collect(ctx, leaf, s->at.phi, sizeof *s->at.phi);
     un_ranks_collect(ctx, leaf, s->thick.any ? s->thick.shown : s->at.p, sizeof *s->at.p);
     un_ranks_collect(ctx, face, s->at.u, sizeof *s->at.u);

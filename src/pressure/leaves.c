@@ -447,16 +447,11 @@ static double most_of_rows(un_leaf_args *s, un_parallel_value *value)
     return s->shared ? un_ranks_max(s->pr->ctx, most) : most;
 }
 
-/* Of several ranks, all know all of the answer. A rank that has no memory for a large system ends
- * the run: it returns while others wait. */
+/* A rank that has no memory for a system ends the run: it returns while others wait. */
 static un_status solve(un_leaf_args *s, double tolerance, const un_release *release,
                        un_solve_report *report)
 {
-    un_status status =
-        un_pressure_solve(s->pr, NULL, tolerance, s->in->iteration_limit, release, report);
-    if (!s->shared) return un_leaves_agree(s->m, status);
-    if (un_leaves_in_parts(s->m)) return status; /* each has what it needs */
-    return status == UN_OK ? un_leaf_pressure_tell(s) : status;
+    return un_pressure_solve(s->pr, NULL, tolerance, s->in->iteration_limit, release, report);
 }
 
 /* The velocity that parts heaps, alone. It is solved for before the pressure, whose guess and
@@ -614,9 +609,8 @@ static un_status find_pressure(un_leaf_args *s, un_arena *arena, un_leaf_project
     s->wanted = un_arena_alloc(arena, (size_t)pr->matrix.n + 1, sizeof *s->wanted);
     un_status status = un_pressure_need_rows(pr, pr->matrix.n);
     UN_TRY(un_leaves_agree(s->m, s->heap && s->wanted ? status : UN_ERROR_MEMORY));
-    UN_TRY(s->shared ? assemble(s) : un_leaves_agree(s->m, assemble(s)));
-    if (in->bodies)
-        UN_TRY(s->shared ? un_leaf_couple(s) : un_leaves_agree(s->m, un_leaf_couple(s)));
+    UN_TRY(assemble(s));
+    if (in->bodies) UN_TRY(un_leaf_couple(s));
     UN_TRY(part_heaps(s, arena));
     un_release release = {s, limit_leaf, in->surface || in->earlier ? INFINITY : 0,
                           in->earlier ? in->earlier : in->p, in->let_go > 0};
@@ -628,22 +622,27 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
 {
     un_context *ctx = pr->ctx;
     const un_leaves *m = in->leaves;
-    un_leaf_args s = {.pr = pr, .in = in, .m = m, .scale = m->dim == 2 ? 1 : 1 / m->tree->h};
+    un_leaf_args s = {.pr = pr,
+                      .in = in,
+                      .m = m,
+                      .scale = m->dim == 2 ? 1 : 1 / m->tree->h,
+                      .shared = un_leaves_in_parts(m)};
     *report = (un_leaf_projection_report){0};
     s.plain = un_arena_alloc(arena, (size_t)m->count + 1, 1);
     pr->coupling.columns.count = 0;
     pr->again = false;
     if (in->bodies) un_leaf_walls_find_velocities(in->walls, m);
     UN_TRY(un_leaves_agree(m, s.plain ? number(&s) : UN_ERROR_MEMORY));
-    bool parts = un_leaves_in_parts(m);
-    if (parts) UN_TRY(un_leaf_pressure_number_parts(&s));
+    if (s.shared)
+        UN_TRY(un_leaf_pressure_number_parts(&s));
+    else
+        pr->own = (un_part){0, pr->matrix.n};
+    s.own = pr->own;
     if (in->surface) {
         un_parallel_part(ctx, un_leaves_own_faces(m), 4096, press_faces, &s);
         un_leaves_spread_faces(m, in->u, sizeof *in->u);
     }
     report->cell_count = pr->matrix.n;
-    s.shared = parts || (m->share && !in->bodies && pr->matrix.n >= UN_SPREAD_ROWS);
-    s.own = parts ? pr->own : un_leaf_pressure_own(&s);
     UN_TRY(find_pressure(&s, arena, report));
     if (in->bodies && report->solve.finite) {
         un_coupling_push(pr, in->bodies);
@@ -653,9 +652,8 @@ un_status un_leaf_pressure_project(un_pressure *pr, un_arena *arena, const un_le
     un_leaves_spread_faces(m, in->u, sizeof *in->u);
     un_leaves_spread_faces(m, in->known, sizeof *in->known);
     release_all(&s);
-    un_parallel_part(ctx, parts ? un_leaves_own(m) : (un_part){0, m->count}, 8192, store_pressure,
-                     &s);
-    if (parts && in->walls->walls->bodies->count > 0) /* un_pressure_calm_leaves looks there */
+    un_parallel_part(ctx, un_leaves_own(m), 8192, store_pressure, &s);
+    if (s.shared && in->walls->walls->bodies->count > 0) /* un_pressure_calm_leaves looks there */
         un_leaves_spread(m, in->p, sizeof *in->p);
     if (pr->matrix.n > 0) report->max_divergence = most_of_rows(&s, divergence_rows);
     if (s.parting) un_leaves_each_face(m, 8192, add_parting, &s);

@@ -21,20 +21,16 @@ typedef struct un_leaf_args {
     /* What rows are multiplied by: entries have no unit then, and scenes of any size have the same
      * matrix to the last bit. */
     double scale;
-    bool shared; /* ranks share the rows */
+    bool shared; /* ranks share the rows: they know some of the leaves */
     un_part own; /* this one's; not shared: all */
 } un_leaf_args;
 
-/* Over ranks (leaves_ranks.c). Rows of this rank, of those that are numbered. */
-un_part un_leaf_pressure_own(un_leaf_args *s);
-/* Where ranks know some of the leaves: numbers own unknowns as on one rank, and gets the numbers of
- * others. */
+/* Over ranks (leaves_ranks.c). Numbers own unknowns as on one rank, and gets the numbers of others.
+ */
 un_status un_leaf_pressure_number_parts(un_leaf_args *s);
 /* Rows are assembled: which ones of others own rows couple to, and those next to bodies, once they
  * are known. */
 un_status un_leaf_pressure_know_rows(const un_leaf_args *s);
-/* All get to know all of the solution. */
-un_status un_leaf_pressure_tell(const un_leaf_args *s);
 
 /* Columns for the bodies that the liquid moves, and what the surface's pressure does to them.
  * Shared rows: fails on all ranks or on none (leaves_force.c). */
