@@ -231,6 +231,7 @@ un_status un_octree_apply_viscosity(un_octree_flip *s, double dt,
 {
     un_context *ctx = s->core.ctx;
     size_t faces = (size_t)s->leaves.face_count + 1;
+    un_octree_forget_system(s);
     UN_TRY(build_nodes(s));
     uint8_t *solved = un_alloc(ctx, faces, 1);
     double *first = un_alloc(ctx, (size_t)s->leaves.count + 1, sizeof *first);
