@@ -81,9 +81,17 @@ bool un_solver_kind_available(un_solver_kind kind)
  *
  * MIC(0) is at its best on stencils without common neighbours, numbered row by row; along the
  * Morton curve it takes as many iterations as Jacobi. The limit for tets is below the crossover:
- * harder systems (long basins, closed tanks) lower it, and nothing below the limit takes long. */
+ * harder systems (long basins, closed tanks) lower it, and nothing below the limit takes long.
+ *
+ * Up to 8192 rows MIC(0) is one block (mic.c). The whole pressure of a step in bench/dam.lua, one
+ * thread, milliseconds:
+ *
+ *     uniform  cells  6200-6500  7700-8000      octree  leaves  6500-7500
+ *     mic                 1.8        2.5        mic                3.0
+ *     geometric           2.0        2.7        geometric          4.5
+ */
 #define NARROW_ROW 8 /* entries */
-#define NARROW_MULTIGRID_ROWS 6000
+#define NARROW_MULTIGRID_ROWS 8193
 #define WIDE_MULTIGRID_ROWS 15000
 
 static un_solver_kind choose(const un_csr *a)
