@@ -132,6 +132,16 @@ UN_LANES un_lanes8 un_lanes8_gather(const float *values, un_bits8 at)
     return out;
 #endif
 }
+UN_LANES un_bits8 un_bits8_gather(const int32_t *values, un_bits8 at)
+{
+#if defined(__AVX2__)
+    return (un_bits8)_mm256_i32gather_epi32(values, (__m256i)at, 4);
+#else
+    un_bits8 out;
+    for (int i = 0; i < 8; i++) out[i] = values[at[i]];
+    return out;
+#endif
+}
 /* A bit for every lane that is set. */
 UN_LANES uint32_t un_bits8_mask(un_bits8 bits)
 {
@@ -147,6 +157,26 @@ UN_LANES uint32_t un_bits8_mask(un_bits8 bits)
 UN_LANES uint32_t un_lanes8_less(un_lanes8 a, un_lanes8 b)
 {
     return un_bits8_mask((un_bits8)(a < b));
+}
+
+/* Rows of eight become columns. */
+UN_LANES void un_lanes8_turn(un_lanes8 v[8])
+{
+    un_lanes8 a[8], b[8];
+    for (int k = 0; k < 8; k += 2) {
+        a[k] = __builtin_shufflevector(v[k], v[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        a[k + 1] = __builtin_shufflevector(v[k], v[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (int k = 0; k < 8; k += 4)
+        for (int i = 0; i < 2; i++) {
+            un_lanes8 low = a[k + i], high = a[k + i + 2];
+            b[k + i] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
+            b[k + i + 2] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; i++) {
+        v[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
 }
 
 /* ---- sixteen floats ---- */
@@ -189,6 +219,22 @@ UN_LANES un_lanes16 un_lanes16_max(un_lanes16 a, un_lanes16 b)
     return un_lanes16_of(un_lanes8_max(un_lanes16_low(a), un_lanes16_low(b)),
                          un_lanes8_max(un_lanes16_high(a), un_lanes16_high(b)));
 #endif
+}
+UN_LANES un_lanes16 un_lanes16_abs(un_lanes16 a)
+{
+    return (un_lanes16)((un_bits16)a & INT32_MAX);
+}
+/* a, or 0 if that is more. */
+UN_LANES un_lanes16 un_lanes16_positive(un_lanes16 a)
+{
+    return un_lanes16_max(a, un_lanes16_all(0));
+}
+/* The lanes at first .. end - 1, if lane 0 is at `at`; zero in the others. */
+UN_LANES un_lanes16 un_lanes16_within(un_lanes16 a, int64_t at, int64_t first, int64_t end)
+{
+    const un_bits16 lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    int32_t from = (int32_t)(first - at), to = (int32_t)(end - at < 16 ? end - at : 16);
+    return (un_lanes16)((un_bits16)a & (lane >= from) & (lane < to));
 }
 /* a b + c, rounded once where the processor can. */
 UN_LANES un_lanes16 un_lanes16_mad(un_lanes16 a, un_lanes16 b, un_lanes16 c)
@@ -264,6 +310,17 @@ typedef float un_floats8 __attribute__((vector_size(32)));
 typedef float un_floats4 __attribute__((vector_size(16)));
 typedef uint8_t un_bytes8 __attribute__((vector_size(8)));
 
+/* values[at] in each lane. */
+UN_LANES un_doubles8 un_doubles8_gather(const double *values, un_bits8 at)
+{
+#if defined(__AVX512F__)
+    return (un_doubles8)_mm512_i32gather_pd((__m256i)at, values, 8);
+#else
+    un_doubles8 out;
+    for (int i = 0; i < 8; i++) out[i] = values[at[i]];
+    return out;
+#endif
+}
 UN_LANES un_lanes8 un_doubles8_to_floats(un_doubles8 a)
 {
     return (un_lanes8) __builtin_convertvector(a, un_floats8);
@@ -451,6 +508,11 @@ UN_LANES double un_lanes8_sum(un_lanes8 a)
     double b[8];
     for (int i = 0; i < 8; i++) b[i] = (double)a[i];
     return ((b[0] + b[1]) + (b[2] + b[3])) + ((b[4] + b[5]) + (b[6] + b[7]));
+}
+
+UN_LANES double un_lanes16_sum(un_lanes16 a)
+{
+    return un_lanes8_sum(un_lanes16_low(a) + un_lanes16_high(a));
 }
 
 /* Eight vectors of space, by component. */

@@ -17,7 +17,7 @@ typedef struct un_leaf_givers {
     float *v[3];         /* velocity in the middle of the last step */
     int32_t *x[3]; /* place, in units of 1 / fine: half the bytes, and exact enough for shares */
     /* Over ranks: where the particles of own leaves and those around them are; ascending. The
-     * arrays have room for eight more at either end. NULL: all are here, by number. */
+     * arrays have room for sixteen more at either end. NULL: all are here, by number. */
     const un_leaf_stretch *stretch;
     int32_t stretch_count;
     un_part own; /* numbers of own particles, and what their places are more */

@@ -1,12 +1,12 @@
 /* Transfers to leaves over ranks: copies of the particles in leaves around a rank's own, as much of
- * them as leaves gather, 28 bytes each. Ranges of particles, and their places in vectors of eight,
+ * them as leaves gather, 28 bytes each. Ranges of particles, and their places in vectors,
  * are found from the numbers that particles have among all, so sums are those of one rank. */
 #include "transfer/leaves.h"
 
 #include <stdlib.h>
 
-/* Vectors of eight may be read from so far before the first particle, and after the last. */
-#define ROOM 8
+/* Vectors of sixteen may be read from so far before the first particle, and after the last. */
+#define ROOM 16
 
 /* Leaves of others that own ones gather from. */
 static void mark_around(uint8_t *wanted, const un_leaves *m)
