@@ -1,6 +1,7 @@
 /* Particle paths through velocities on the faces of an octree's leaves: the same Runge-Kutta as
  * paths.c, and the midpoint rule where all is slow. */
 #include "advect/leaves_ranks.h"
+#include "base/lanes.h"
 
 /* Collisions keep particles off walls by a hundredth of a cell; twice that is clear of them. */
 #define MARGIN 0.02
@@ -37,8 +38,9 @@ static bool velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache
     const un_leaves *m = a->flow->leaves;
     un_eight to;
     un_advect_go(&to, x, go, dt, a->walls->grid);
+    uint32_t inside = un_leaves_inside_eight(m, c, &to);
     for (int n = 0; n < 8; n++) {
-        int32_t there = un_leaf_of_path(m, c[n], un_eight_of(&to, n));
+        int32_t there = inside >> n & 1 ? c[n] : un_leaf_of_path(m, c[n], un_eight_of(&to, n));
         if (there < 0 || !un_leaves_knows(m, there, 1)) return false;
         c[n] = there;
     }
@@ -48,12 +50,14 @@ static bool velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache
 
 static bool are_slow(const un_eight *k, const un_leaf_paths *a, const int32_t c[8])
 {
-    bool slow = true;
-    for (int n = 0; n < 8; n++) {
-        double most = SLOW * un_leaf_size(a->flow->leaves, c[n]) / a->dt;
-        for (int axis = 0; axis < 3; axis++) slow &= fabs(k->of[axis][n]) < most;
-    }
-    return slow;
+    un_eight centre;
+    double edge[8];
+    un_leaves_of_eight(&centre, edge, a->flow->leaves, c);
+    un_doubles8 most = un_doubles8_load(edge, 8) * (SLOW / a->dt);
+    un_longs8 slow = ~(un_longs8){0};
+    for (int axis = 0; axis < 3; axis++)
+        slow &= un_doubles8_abs(un_doubles8_load(k->of[axis], 8)) < most;
+    return un_longs8_all(slow);
 }
 
 /* The velocities k at eight points; start: those that are known, or NULL. *slow becomes false
@@ -95,24 +99,75 @@ static bool trace(un_eight *step, const un_leaf_paths *a, un_flow_cache *cache, 
     return true;
 }
 
-static void move_one(const path_args *args, int64_t q, int32_t leaf, un_vec3 step)
+/* A particle that a wall may be in the way of. */
+static void move_one(const path_args *args, int64_t q, un_vec3 to)
 {
     const un_leaf_paths *a = args->paths;
     un_particles *p = args->particles;
-    const un_leaves *m = a->flow->leaves;
-    un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q);
-    if (p->flags[q] & UN_PARTICLE_BALLISTIC) step = un_scale(v, a->dt);
-    un_vec3 to = un_add(x, step);
-    /* Distances change by no more than the distance travelled. */
-    double reach = a->wall[leaf] - un_length(un_sub(to, m->x[leaf]));
-    bool free = !a->walls->bodies->moving && reach > un_length(step) + MARGIN * a->walls->grid->h;
-    un_vec3 was = v;
-    un_hit hit = {.body = -1};
-    if (!free) to = un_advect_collide_hit(a->walls, x, to, a->dt, &v, &hit);
+    un_vec3 x = un_particle_position(p, q), v = un_particle_velocity(p, q), was = v;
+    un_hit hit;
+    to = un_advect_collide_hit(a->walls, x, to, a->dt, &v, &hit);
     if (args->hits) args->hits[q] = hit;
-    if (m->dim == 2) to.z = v.z = 0; /* even if a solid moves along z */
+    if (p->flat) to.z = v.z = 0; /* even if a solid moves along z */
     un_particle_set_position(p, q, to);
     un_advect_finish(p, q, v, was, args->lead);
+}
+
+/* Up to eight particles, from x. Which of them walls are too far away for does not depend on the
+ * others: ranks have others. */
+static void move_eight(const path_args *args, int64_t q, int64_t count, const int32_t leaf[8],
+                       const un_eight *x, const un_eight *step)
+{
+    const un_leaf_paths *a = args->paths;
+    un_particles *p = args->particles;
+    const double lead[3] = {args->lead.x, args->lead.y, args->lead.z};
+    uint8_t flags[8] = {0}, fall[8] = {0};
+    un_eight v = {0}, to;
+    un_bits8 c;
+    memcpy(&c, leaf, sizeof c);
+    memcpy(flags, p->flags + q, (size_t)count);
+    memcpy(fall, p->fall + q, (size_t)count);
+    un_longs8 flies = (un_longs8_of_bytes(flags) & UN_PARTICLE_BALLISTIC) != 0;
+    un_doubles8 way2 = {0}, gone2 = {0};
+    un_eight centre;
+    double edge[8];
+    un_leaves_of_eight(&centre, edge, a->flow->leaves, leaf);
+    for (int axis = 0; axis < 3; axis++) {
+        memcpy(v.of[axis], p->v[axis] + q, (size_t)count * sizeof **v.of);
+        un_doubles8 way = un_doubles8_choose(flies, un_doubles8_load(v.of[axis], 8) * a->dt,
+                                             un_doubles8_load(step->of[axis], 8));
+        un_doubles8 at = un_doubles8_load(x->of[axis], 8) + way,
+                    gone = at - un_doubles8_load(centre.of[axis], 8);
+        un_doubles8_store(to.of[axis], at);
+        way2 += way * way;
+        gone2 += gone * gone;
+    }
+    /* Distances change by no more than the distance travelled. */
+    un_doubles8 reach = un_doubles8_of_floats(un_lanes8_gather(a->wall, c));
+    un_longs8 free =
+        reach - un_doubles8_sqrt(gone2) > un_doubles8_sqrt(way2) + MARGIN * a->walls->grid->h;
+    uint32_t most = 0xffu >> (8 - count);
+    uint32_t left = a->walls->bodies->moving ? most : ~un_longs8_mask(free) & most;
+    un_doubles8 falls = __builtin_convertvector(un_longs8_of_bytes(fall), un_doubles8);
+    falls *= 1.0 / UN_FALL_FREE;
+    for (int axis = 0; axis < 3; axis++) {
+        un_doubles8 end = un_doubles8_load(v.of[axis], 8) + lead[axis] * falls;
+        if (left == 0 && count == 8) { /* mostly */
+            un_doubles8_store(p->x[axis] + q, un_doubles8_load(to.of[axis], 8));
+            un_doubles8_store(p->v[axis] + q, end);
+            continue;
+        }
+        for (int64_t n = 0; n < count; n++) {
+            if (left >> n & 1) continue;
+            p->x[axis][q + n] = to.of[axis][n];
+            p->v[axis][q + n] = end[n];
+        }
+    }
+    for (int64_t n = 0; n < count && args->hits; n++) args->hits[q + n] = (un_hit){.body = -1};
+    for (; left; left &= left - 1) {
+        int n = __builtin_ctz(left);
+        move_one(args, q + n, un_eight_of(&to, n));
+    }
 }
 
 /* The velocities that are known of particles q .. q + count - 1; false if any may have moved. */
@@ -152,7 +207,7 @@ static void move(void *arg, int64_t begin, int64_t end)
                           edge < 0 || a->slow[edge]);
         if (a->far) a->far[e] = !near;
         if (!near) continue;
-        for (int64_t n = 0; n < count; n++) move_one(a, q + n, leaf[n], un_eight_of(&step, n));
+        move_eight(a, q, count, leaf, &x, &step);
     }
 }
 
@@ -290,8 +345,7 @@ static un_status move_far(un_context *ctx, const path_args *a, int64_t eights)
         finish_path(&step, a->paths, &p->k1, &p->k2, p->slow ? NULL : &p->k3);
         un_tet_bins_eight(&x, leaf, a->paths->bins, a->particles, part.begin,
                           part.end - part.begin);
-        for (int64_t n = 0; part.begin + n < part.end; n++)
-            move_one(a, part.begin + n, leaf[n], un_eight_of(&step, (int)n));
+        move_eight(a, part.begin, part.end - part.begin, leaf, &x, &step);
     }
     un_free(ctx, path);
     return status;

@@ -290,7 +290,11 @@ static bool has_thin(const un_leaves *m)
 static void tell_blind(void *arg, int64_t begin, int64_t end)
 {
     const part_args *a = arg;
-    for (int64_t c = begin; c < end; c++) a->m->thin[c] |= (uint8_t)(2 * a->blind[c]);
+    for (int64_t c = begin; c < end; c++) {
+        if (!a->blind[c]) continue;
+        a->m->thin[c] |= 2;
+        a->m->word[c] &= ~(0xff << UN_LEAF_COARSE);
+    }
 }
 
 un_status un_leaf_walls_part(un_leaf_walls *w, un_leaves *m)

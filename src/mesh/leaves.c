@@ -8,8 +8,8 @@
 
 void un_leaves_free(un_leaves *m)
 {
-    void *arrays[] = {m->x,          m->near, m->coarse, m->even, m->face_side,
-                      m->face_other, m->side, m->group,  m->thin, m->seat};
+    void *arrays[] = {m->x,    m->near,  m->coarse, m->even, m->face_side, m->face_other,
+                      m->side, m->group, m->thin,   m->seat, m->word};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) un_free(m->ctx, arrays[i]);
     *m = (un_leaves){0};
 }
@@ -30,6 +30,14 @@ static inline void place_of(const un_octree *tree, int64_t c, int32_t at[3], int
 
 /* ---- neighbours ---- */
 
+static inline void set_coarse(un_leaves *m, int64_t c, uint8_t coarse)
+{
+    const un_octree *tree = m->tree;
+    int level = tree->level[c], child = (int)(tree->key[c] >> 3 * (tree->level_max - level)) & 7;
+    m->coarse[c] = coarse;
+    m->word[c] = level | child << UN_LEAF_CHILD | coarse << UN_LEAF_COARSE;
+}
+
 /* Whether leaves around c have its size, from what is near. */
 UN_KERNEL void compare_near(un_leaves *m, int64_t c, int dim)
 {
@@ -48,7 +56,7 @@ UN_KERNEL void compare_near(un_leaves *m, int64_t c, int dim)
         if (larger & corner << ((k & 1) + 3 * (k >> 1 & 1) + 9 * (k >> 2)))
             coarse |= (uint8_t)(1 << k);
     m->even[c] = !other;
-    m->coarse[c] = coarse;
+    set_coarse(m, c, coarse);
 }
 
 /* The leaves that hold the cubes of its own size around leaf c, x fastest; -1 beyond the brick. */
@@ -165,7 +173,7 @@ UN_KERNEL void compare_family(un_leaves *m, int64_t c, const int32_t *cube, int 
         for (int i = 0; i < 1 << dim && of; i++)
             if (of & corner << shift_in_cubes(i)) coarse |= (uint8_t)(1 << i);
         m->even[c + k] = !(other >> shift_in_cubes(k) & around);
-        m->coarse[c + k] = coarse;
+        set_coarse(m, c + k, coarse);
     }
 }
 
@@ -316,6 +324,7 @@ static un_status begin_build(un_leaves *m, un_context *ctx, const un_octree *tre
     NEED(m->coarse, 2, n);
     NEED(m->even, 3, n);
     NEED(m->side, 4, n);
+    NEED(m->word, 10, n);
     UN_ALLOC(ctx, a->faces, n + 1);
     UN_ALLOC(ctx, a->groups, n + 1);
     return UN_OK;
@@ -429,6 +438,7 @@ static void forget_others(un_leaves *m)
     un_leaves_forget(m, m->near, (size_t)m->near_count * sizeof *m->near);
     un_leaves_forget(m, m->coarse, 1);
     un_leaves_forget(m, m->even, 1);
+    un_leaves_forget(m, m->word, sizeof *m->word);
     un_leaves_forget(m, m->side, sizeof *m->side);
     un_leaves_forget_faces(m, m->face_side, sizeof *m->face_side);
     un_leaves_forget_faces(m, m->face_other, sizeof *m->face_other);

@@ -23,6 +23,10 @@ typedef struct un_leaf_share {
 } un_leaf_share;
 #define UN_RING_BEYOND 255
 
+/* Bits of un_leaves.word: the leaf's level; from CHILD on three for its place among its siblings;
+ * from COARSE on eight of `coarse`, none where thin walls hide leaves. */
+enum { UN_LEAF_LEVEL = 0xff, UN_LEAF_CHILD = 8, UN_LEAF_COARSE = 16 };
+
 /* Sides of a leaf: 2 axis + 1 for the upper one. A face has the size of the smaller of its two
  * leaves. Where a leaf meets smaller ones, its side is a group of their faces. */
 typedef struct un_leaves {
@@ -41,6 +45,7 @@ typedef struct un_leaves {
     int32_t run_count;
     uint8_t *coarse; /* by leaf: its corners that touch a larger leaf, as bits */
     uint8_t *even;   /* by leaf: 1 if all leaves around it have its size */
+    int32_t *word;   /* by leaf: UN_LEAF_.., for kernels that take eight leaves at once */
     int32_t face_count;
     int32_t *face_side;  /* by face: 6 leaf + side of the smaller leaf, whose side it is */
     int32_t *face_other; /* by face: the leaf beyond it, -1 in the brick's boundary */
@@ -53,7 +58,7 @@ typedef struct un_leaves {
     uint8_t
         *thin; /* by leaf: not 0 next to a thin wall; 2: there are leaves that it does not see */
     un_vec3 *seat; /* by leaf: the place whose side it belongs to */
-    size_t capacity[10];
+    size_t capacity[11];
     const un_leaf_share *share; /* NULL: this rank computes all */
 } un_leaves;
 
@@ -332,6 +337,11 @@ typedef struct un_flow_cache {
     float value[8][UN_PATCH];
 } un_flow_cache;
 void un_flow_cache_init(un_flow_cache *cache, const un_leaves_flow *flow);
+/* Centres and edges of eight leaves. */
+void un_leaves_of_eight(un_eight *centre, double edge[8], const un_leaves *leaves,
+                        const int32_t leaf[8]);
+/* By bit, which of eight points lie in their leaf, and not on its sides. */
+uint32_t un_leaves_inside_eight(const un_leaves *leaves, const int32_t leaf[8], const un_eight *x);
 /* At eight points, each in its leaf; other: a second field on the same leaves, or NULL. */
 void un_flow_cache_eight(un_eight *out, un_flow_cache *cache, const int32_t leaf[8],
                          const un_eight *x, un_eight *out_other, un_flow_cache *other);

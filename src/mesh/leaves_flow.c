@@ -326,7 +326,7 @@ typedef struct eight_places {
     int32_t first_parent[3][8];
     un_lanes8 coarse;        /* share of the next larger level, 0 if it has none */
     un_lanes8 in[3], gin[3]; /* the same as f and g on its lattice */
-    bool any_coarse, is_coarse[8];
+    uint32_t coarse_mask;    /* lanes that have one */
 } eight_places;
 
 UN_KERNEL un_lanes8 between(un_lanes8 a, un_lanes8 b, un_lanes8 f)
@@ -354,32 +354,56 @@ UN_KERNEL un_lanes8 coarse_shares(un_bits8 bits, const un_lanes8 f[3])
     return between(v[0], v[4], f[2]);
 }
 
+UN_KERNEL void find_centres(un_doubles8 centre[3], const un_leaves *m, const int32_t leaf[8])
+{
+    un_doubles4 at[8];
+    for (int n = 0; n < 8; n++) at[n] = un_doubles4_load(&m->x[leaf[n]].x); /* and the next */
+    un_doubles8_turn(centre, at);
+}
+
+void un_leaves_of_eight(un_eight *centre, double edge[8], const un_leaves *m, const int32_t leaf[8])
+{
+    un_doubles8 x[3];
+    un_bits8 c;
+    memcpy(&c, leaf, sizeof c);
+    find_centres(x, m, leaf);
+    for (int a = 0; a < 3; a++) un_doubles8_store(centre->of[a], x[a]);
+    c = un_bits8_gather(m->word, c) & UN_LEAF_LEVEL;
+    un_doubles8_store(edge, un_doubles8_gather(m->tree->edge, c));
+}
+
+/* The words of eight leaves, and the way of points from their centres. */
+UN_KERNEL un_bits8 way_from_centres(un_doubles8 way[3], const un_leaves *m, const int32_t leaf[8],
+                                    const un_eight *x)
+{
+    un_doubles8 centre[3];
+    un_bits8 c;
+    memcpy(&c, leaf, sizeof c);
+    find_centres(centre, m, leaf);
+    for (int a = 0; a < 3; a++) way[a] = un_doubles8_load(x->of[a], 8) - centre[a];
+    return un_bits8_gather(m->word, c);
+}
+
+uint32_t un_leaves_inside_eight(const un_leaves *m, const int32_t leaf[8], const un_eight *x)
+{
+    un_doubles8 way[3];
+    un_longs8 inside = ~(un_longs8){0};
+    un_bits8 word = way_from_centres(way, m, leaf, x);
+    un_doubles8 half = 0.5 * un_doubles8_gather(m->tree->edge, word & UN_LEAF_LEVEL);
+    for (int a = 0; a < m->dim; a++) inside &= un_doubles8_abs(way[a]) < half;
+    return un_longs8_mask(inside);
+}
+
 static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
 {
-    const un_octree *tree = m->tree;
-    double at[3][8], inverse[8];
-    int32_t bits[8], of[8];
-    t->any_coarse = false;
-    for (int n = 0; n < 8; n++) {
-        int32_t c = t->leaf[n];
-        int level = tree->level[c];
-        un_vec3 centre = m->x[c];
-        at[0][n] = centre.x;
-        at[1][n] = centre.y;
-        at[2][n] = centre.z;
-        inverse[n] = tree->inverse_edge[level];
-        of[n] = un_ring_child(tree, tree->key[c], level);
-        t->is_coarse[n] = m->coarse[c] && !un_leaf_is_blind(m, c);
-        bits[n] = t->is_coarse[n] ? m->coarse[c] : 0;
-        t->any_coarse |= t->is_coarse[n];
-    }
-    un_bits8 up[3], child[3], which;
-    memcpy(&which, of, sizeof which);
+    un_doubles8 way[3];
+    un_bits8 word = way_from_centres(way, m, t->leaf, x);
+    un_bits8 up[3], child[3], corners = word >> UN_LEAF_COARSE & 0xff;
+    un_doubles8 inverse = un_doubles8_gather(m->tree->inverse_edge, word & UN_LEAF_LEVEL);
+    t->coarse_mask = un_bits8_mask(corners != 0);
     for (int a = 0; a < 3; a++) {
-        child[a] = which >> a & 1;
-        un_doubles8 way = (un_doubles8_load(x->of[a], 8) - un_doubles8_load(at[a], 8)) *
-                          un_doubles8_load(inverse, 8);
-        t->f[a] = clamp_share(un_doubles8_to_floats(way + 0.5));
+        child[a] = word >> (UN_LEAF_CHILD + a) & 1;
+        t->f[a] = clamp_share(un_doubles8_to_floats(way[a] * inverse + 0.5));
         up[a] = -(un_bits8)(t->f[a] >= 0.5f);
         t->g[a] = t->f[a] + 0.5f - lanes_of(up[a]);
     }
@@ -389,9 +413,7 @@ static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
                          UN_PATCH_ROW * (child[t2] + up[t2]);
         memcpy(t->first[a], &first, sizeof first);
     }
-    if (!t->any_coarse) return;
-    un_bits8 corners;
-    memcpy(&corners, bits, sizeof corners);
+    if (!t->coarse_mask) return;
     t->coarse = coarse_shares(corners, t->f);
     for (int a = 0; a < 3; a++) {
         int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
@@ -404,26 +426,6 @@ static void place_eight(eight_places *t, const un_leaves *m, const un_eight *x)
     }
 }
 
-/* Rows of eight become columns. */
-UN_KERNEL void turn_eight(un_lanes8 v[8])
-{
-    un_lanes8 a[8], b[8];
-    for (int k = 0; k < 8; k += 2) {
-        a[k] = __builtin_shufflevector(v[k], v[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-        a[k + 1] = __builtin_shufflevector(v[k], v[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-    }
-    for (int k = 0; k < 8; k += 4)
-        for (int i = 0; i < 2; i++) {
-            un_lanes8 low = a[k + i], high = a[k + i + 2];
-            b[k + i] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
-            b[k + i + 2] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    for (int i = 0; i < 4; i++) {
-        v[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        v[i + 4] = __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-
 /* v: by lane, its faces; the upper ones of the third axis lie `row` after the lower ones. f:
  * between faces, g, h: along the other two axes. */
 UN_KERNEL un_lanes8 between_faces(const float *const v[8], int row, un_lanes8 f, un_lanes8 g,
@@ -431,7 +433,7 @@ UN_KERNEL un_lanes8 between_faces(const float *const v[8], int row, un_lanes8 f,
 {
     un_lanes8 u[8];
     for (int n = 0; n < 8; n++) u[n] = (un_lanes8)load_faces(v[n], row, 3);
-    turn_eight(u);
+    un_lanes8_turn(u);
     for (int k = 0; k < 8; k += 2) u[k] = between(u[k], u[k + 1], f);
     return between(between(u[0], u[2], g), between(u[4], u[6], g), h);
 }
@@ -445,9 +447,9 @@ static void take_eight(un_eight *out, const eight_places *t, un_flow_cache *cach
         int t1 = a == 0 ? 1 : 0, t2 = a == 2 ? 1 : 2;
         for (int n = 0; n < 8; n++) v[n] = value[n] + t->first[a][n];
         un_lanes8 u = between_faces(v, UN_PATCH_ROW, t->f[a], t->g[t1], t->g[t2]);
-        if (t->any_coarse) {
+        if (t->coarse_mask) {
             for (int n = 0; n < 8; n++)
-                v[n] = (t->is_coarse[n] ? value[n] : none) + t->first_parent[a][n];
+                v[n] = (t->coarse_mask >> n & 1 ? value[n] : none) + t->first_parent[a][n];
             un_lanes8 larger =
                 between_faces(v, UN_PATCH_PARENT_ROW, t->in[a], t->gin[t1], t->gin[t2]);
             u += t->coarse * (larger - u);
