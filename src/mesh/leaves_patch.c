@@ -22,6 +22,17 @@ static inline void take_side(const un_face_finder *s, int32_t leaf, int side, do
     out[1] = f >= 0 ? s->u[1][f] : un_leaf_side_value(s->m, s->u[1], leaf, side);
 }
 
+/* Is the cube of which `first` is the lower corner divided into leaves of one level? In 3D. */
+static inline bool is_family(const un_octree *tree, int level, int32_t first)
+{
+    const uint64_t all = level * UINT64_C(0x0101010101010101);
+    uint64_t levels;
+    if (first + 8 > tree->leaf_count) return false;
+    memcpy(&levels, tree->level + first, sizeof levels);
+    return levels == all && tree->key[first + 7] >> un_ring_shift(tree, level - 1) ==
+                                tree->key[first] >> un_ring_shift(tree, level - 1);
+}
+
 /* The mean over a side of a cube that is divided; first: the leaf in its lower corner. */
 static void take_divided(const un_face_finder *s, int level, int32_t first, int side, double out[2])
 {
@@ -29,6 +40,18 @@ static void take_divided(const un_face_finder *s, int level, int32_t first, int 
     int shift = un_ring_shift(tree, level + 1), axis = side / 2, count = 1 << s->m->dim;
     uint64_t key = tree->key[first];
     double sum[2] = {0, 0}, part[2] = {0, 0};
+    if (count == 8 && is_family(tree, level + 1, first)) { /* mostly */
+        int32_t corner = first + (side & 1 ? 1 << axis : 0);
+        int t1 = axis == 0 ? 2 : 1, t2 = axis == 2 ? 2 : 4;
+        for (int k = 0; k < 4; k++) {
+            take_side(s, corner + (k & 1 ? t1 : 0) + (k & 2 ? t2 : 0), side, part);
+            sum[0] += part[0];
+            sum[1] += part[1];
+        }
+        out[0] = sum[0] * 0.25;
+        out[1] = sum[1] * 0.25;
+        return;
+    }
     for (int k = 0; k < count; k++) {
         if ((k >> axis & 1) != (side & 1)) continue;
         uint64_t child = key + ((uint64_t)k << shift);
