@@ -24,6 +24,14 @@ static bool depth_beyond(const un_leaves *m, int32_t c, int side, const double *
     return true;
 }
 
+/* Swaps two values unless they ascend, without a branch: it is a toss-up. */
+static inline void order(double *a, double *b)
+{
+    double low = *a < *b ? *a : *b, high = *a < *b ? *b : *a;
+    *a = low;
+    *b = high;
+}
+
 /* The nearer neighbour along each axis in leaves among their like, nearest first; returns how many
  * there are. All are one edge away. */
 static int nearest_equals(const un_leaves *m, int32_t c, const double *depth, double v[3])
@@ -31,14 +39,15 @@ static int nearest_equals(const un_leaves *m, int32_t c, const double *depth, do
     static const int step[3] = {1, 3, 9};
     const int32_t *near = un_leaf_near(m, c) + m->near_count / 2;
     int count = 0;
+    v[2] = (double)UN_LEAF_FAR;
     for (int axis = 0; axis < m->dim; axis++) {
         double below = depth[near[-step[axis]]], above = depth[near[step[axis]]];
-        double best = below < above ? below : above;
-        if (best >= (double)UN_LEAF_FAR) continue;
-        int k = count++;
-        for (; k > 0 && v[k - 1] > best; k--) v[k] = v[k - 1];
-        v[k] = best;
+        v[axis] = below < above ? below : above;
+        count += v[axis] < (double)UN_LEAF_FAR;
     }
+    order(&v[0], &v[1]);
+    order(&v[1], &v[2]);
+    order(&v[0], &v[1]);
     return count;
 }
 
@@ -109,10 +118,12 @@ typedef struct joining {
     int32_t *front, count;
 } joining;
 
-static inline void join(joining *j, int32_t there)
+/* Without a branch: whether it may is a toss-up. The front has room for one more than all. */
+static inline void join_if(joining *j, int32_t there, bool may)
 {
-    j->kept[there] = 1;
-    j->front[j->count++] = there;
+    j->front[j->count] = there;
+    j->count += may;
+    j->kept[there] |= (uint8_t)may;
 }
 
 /* The leaves at the sides of c that c may bring nearer to the surface join the front, once each. A
@@ -126,7 +137,7 @@ static void join_beside(joining *j, int32_t c)
     if (m->even[c]) {
         for (int side = 0; side < 2 * m->dim; side++) {
             int32_t there = near[step[side]];
-            if (!(j->kept[there] | (j->depth[there] <= depth))) join(j, there);
+            join_if(j, there, !j->kept[there] & (j->depth[there] > depth));
         }
         return;
     }
@@ -135,9 +146,8 @@ static void join_beside(joining *j, int32_t c)
         if (there < 0) continue;
         for (int k = 0; k < (f < 0 ? un_leaves_group_size(m) : 1); k++) {
             if (f < 0) there = m->face_side[m->group[~f][k]] / 6;
-            if (j->kept[there]) continue;
-            if (j->depth[there] <= depth && m->tree->level[there] >= m->tree->level[c]) continue;
-            join(j, there);
+            bool nearer = j->depth[there] > depth || m->tree->level[there] < m->tree->level[c];
+            join_if(j, there, !j->kept[there] & nearer);
         }
     }
 }

@@ -55,7 +55,8 @@ static void mark_batch(mark_args *a, int64_t begin, int64_t end, double *sums)
         double h = un_leaf_size(m, c), depth = depths[q - begin];
         bool deep = depth < -h, clings = !deep && un_cling_holds(a->cling, s, q, depth);
         bool wet = deep || clings || touches_liquid(a, c, x);
-        un_vec3 g = un_scale(slopes[q - begin], 1 / fmax(un_length(slopes[q - begin]), SLOPE_MIN));
+        double steep = un_length(slopes[q - begin]);
+        un_vec3 g = un_scale(slopes[q - begin], 1 / (steep > SLOPE_MIN ? steep : SLOPE_MIN));
         s->depth[q] = (float)depth;
         s->normal[0][q] = (float)g.x;
         s->normal[1][q] = (float)g.y;
