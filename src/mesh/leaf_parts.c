@@ -319,7 +319,7 @@ un_status un_leaf_walls_part(un_leaf_walls *w, un_leaves *m)
 /* ---- particles ---- */
 
 /* The leaf in the cube around `from` that holds x; -1 if x is farther away or the cube is divided.
- */
+ * Without branches along the axes: on which side x lies is a toss-up. */
 static inline int32_t step_beside(const un_leaves *m, int32_t from, un_vec3 x)
 {
     const un_octree *tree = m->tree;
@@ -327,10 +327,12 @@ static inline int32_t step_beside(const un_leaves *m, int32_t from, un_vec3 x)
     double at[3] = {d.x, d.y, d.z};
     static const int step[3] = {1, 3, 9};
     int n = m->near_count / 2;
+    bool around = true;
     for (int a = 0; a < m->dim; a++) {
-        if (!(fabs(at[a]) < 1.5)) return -1;
-        n += at[a] < -0.5 ? -step[a] : at[a] >= 0.5 ? step[a] : 0;
+        around &= fabs(at[a]) < 1.5;
+        n += step[a] * ((at[a] >= 0.5) - (at[a] < -0.5));
     }
+    if (!around) return -1;
     int32_t c = un_leaf_near(m, from)[n];
     return c >= 0 && tree->level[c] <= tree->level[from] ? c : -1;
 }

@@ -31,10 +31,13 @@ static void take_tets(void *arg, int64_t begin, int64_t end)
 static void find_leaves(void *arg, int64_t begin, int64_t end)
 {
     bins_args *a = arg;
-    int32_t c = 0; /* particles still lie about as they were sorted */
+    /* Particles still lie about as they were sorted, so the last ones' leaves are guesses; not the
+     * very last one's, which would have to be waited for. */
+    int32_t c[4] = {0};
     for (int64_t q = begin; q < end; q++) {
-        c = un_leaves_home(a->leaves, a->bodies, c, un_particle_position(a->particles, q));
-        a->keys[q] = (uint32_t)c;
+        un_vec3 x = un_particle_position(a->particles, q);
+        c[q & 3] = un_leaves_home(a->leaves, a->bodies, c[q & 3], x);
+        a->keys[q] = (uint32_t)c[q & 3];
     }
 }
 
