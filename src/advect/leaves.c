@@ -38,12 +38,15 @@ static bool velocities(un_eight *k, const un_leaf_paths *a, un_flow_cache *cache
     const un_leaves *m = a->flow->leaves;
     un_eight to;
     un_advect_go(&to, x, go, dt, a->walls->grid);
-    uint32_t inside = un_leaves_inside_eight(m, c, &to);
-    for (int n = 0; n < 8; n++) {
-        int32_t there = inside >> n & 1 ? c[n] : un_leaf_of_path(m, c[n], un_eight_of(&to, n));
-        if (there < 0 || !un_leaves_knows(m, there, 1)) return false;
+    uint32_t left = ~un_leaves_inside_eight(m, c, &to) & 0xff;
+    for (; left; left &= left - 1) {
+        int n = __builtin_ctz(left);
+        int32_t there = un_leaf_of_path(m, c[n], un_eight_of(&to, n));
+        if (there < 0) return false;
         c[n] = there;
     }
+    for (int n = 0; n < 8 && un_leaves_in_parts(m); n++)
+        if (!un_leaves_knows(m, c[n], 1)) return false;
     un_flow_cache_eight(k, cache, c, &to, NULL, NULL);
     return true;
 }

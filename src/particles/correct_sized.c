@@ -132,8 +132,7 @@ static inline void gather(crowd *c, const octet *o, const reach_box *box)
         gap2 += gap * gap;
     }
     uint32_t mask = o->mask & un_lanes8_less(gap2, s * s);
-    if (!mask) return;
-    int32_t at = c->count;
+    int32_t at = c->count; /* whether there are any is a toss-up */
     un_bits8_pack(c->id + at, o->id, mask);
     for (int axis = 0; axis < 3; axis++) un_lanes8_pack(c->x[axis] + at, o->x[axis], mask);
     un_lanes8_pack(c->r + at, o->r, mask);
