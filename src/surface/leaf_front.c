@@ -70,23 +70,23 @@ static int nearest_of(const un_leaves *m, int32_t c, const double *depth, double
     return count;
 }
 
+/* Of two values, without a branch. */
+static inline double pick(bool first, double a, double b)
+{
+    double values[2] = {b, a};
+    return values[first];
+}
+
 /* |grad phi| = 1 from the nearer neighbour along each axis: t with sum ((t - v_i) / d_i)^2 = 1 over
  * those below t. Distances are relative to the nearest, v_0. */
 static double solve_leaf(const un_leaves *m, int32_t c, const double *depth)
 {
-    double v[3], d[3], h = un_leaf_size(m, c);
-    bool even = m->even[c];
-    int count = even ? nearest_equals(m, c, depth, v) : nearest_of(m, c, depth, v, d);
+    double v[3], d[3];
+    int count = nearest_of(m, c, depth, v, d);
     if (count == 0) return INFINITY;
-    double t = even ? h : d[0], s0, s1 = 0, s2 = -1;
-    if (even) { /* all multiplied by h^2 */
-        s0 = 1;
-        s2 = -h * h;
-    } else {
-        s0 = 1 / (d[0] * d[0]);
-    }
+    double t = d[0], s0 = 1 / (d[0] * d[0]), s1 = 0, s2 = -1;
     for (int n = 1; n < count && t > v[n] - v[0]; n++) {
-        double way = v[n] - v[0], w = even ? 1 : 1 / (d[n] * d[n]);
+        double way = v[n] - v[0], w = 1 / (d[n] * d[n]);
         s0 += w;
         s1 += w * way;
         s2 += w * way * way;
@@ -95,6 +95,24 @@ static double solve_leaf(const un_leaves *m, int32_t c, const double *depth)
         t = (s1 + sqrt(root)) / s0;
     }
     return v[0] + t;
+}
+
+/* The same in a leaf among its like, all multiplied by h^2: how many neighbours count is a toss-up,
+ * so all three answers are found. */
+static double solve_even(const un_leaves *m, int32_t c, const double *depth)
+{
+    double v[3], h = un_leaf_size(m, c), s2 = -h * h;
+    if (nearest_equals(m, c, depth, v) == 0) return INFINITY;
+    double way1 = v[1] - v[0], way2 = v[2] - v[0];
+    s2 += way1 * way1;
+    double root = way1 * way1 - 2 * s2;
+    bool two = (h > way1) & (root >= 0);
+    double t = pick(two, (way1 + sqrt(root)) / 2, h);
+    double s1 = way1 + way2;
+    s2 += way2 * way2;
+    root = s1 * s1 - 3 * s2;
+    bool three = two & (t > way2) & (root >= 0);
+    return v[0] + pick(three, (s1 + sqrt(root)) / 3, t);
 }
 
 typedef struct front_args {
@@ -107,7 +125,10 @@ typedef struct front_args {
 static void solve_front(void *arg, int64_t begin, int64_t end)
 {
     const front_args *f = arg;
-    for (int64_t n = begin; n < end; n++) f->found[n] = solve_leaf(f->m, f->leaf[n], f->depth);
+    for (int64_t n = begin; n < end; n++) {
+        int32_t c = f->leaf[n];
+        f->found[n] = f->m->even[c] ? solve_even(f->m, c, f->depth) : solve_leaf(f->m, c, f->depth);
+    }
 }
 
 /* The front while it is made; kept: by leaf, is its distance not to be found, or has it joined? */
