@@ -330,6 +330,47 @@ static void flows_at_eight_alike(void **state)
     }
 }
 
+/* Eight leaves at once are what each is by itself; points near their sides may lie in or out. */
+static void eights_are_what_each_is(void **state)
+{
+    (void)state;
+    for (int flat = 0; flat < 2; flat++) {
+        leaf_case l;
+        begin(&l, &graded, flat, 29);
+        const un_leaves *m = &l.leaves;
+        int in = 0, out = 0;
+        for (uint64_t n = 0; n < 500; n++) {
+            un_eight x, centre;
+            double edge[8];
+            int32_t leaf[8];
+            for (int i = 0; i < 8; i++) {
+                uint64_t id = 8 * n + (uint64_t)i;
+                leaf[i] = n < 8 ? m->count - 1 - i : (int32_t)(un_random(id, 2) * m->count);
+                un_vec3 at = m->x[leaf[i]];
+                double wide = 1.3 * un_leaf_size(m, leaf[i]), c[3] = {at.x, at.y, at.z};
+                for (int a = 0; a < 3; a++)
+                    x.of[a][i] = c[a] + (un_random(id, 3 + (uint64_t)a) - 0.5) * wide;
+            }
+            un_leaves_of_eight(&centre, edge, m, leaf);
+            uint32_t inside = un_leaves_inside_eight(m, leaf, &x);
+            for (int i = 0; i < 8; i++) {
+                int32_t c = leaf[i];
+                un_vec3 way = un_sub(un_v3(x.of[0][i], x.of[1][i], x.of[2][i]), m->x[c]);
+                double half = 0.5 * un_leaf_size(m, c);
+                bool here =
+                    fabs(way.x) < half && fabs(way.y) < half && (flat || fabs(way.z) < half);
+                assert_int_equal(inside >> i & 1, here);
+                in += here;
+                out += !here;
+                assert_true(edge[i] == un_leaf_size(m, c) && centre.of[0][i] == m->x[c].x &&
+                            centre.of[1][i] == m->x[c].y && centre.of[2][i] == m->x[c].z);
+            }
+        }
+        assert_true(in > 1000 && out > 1000);
+        end(&l);
+    }
+}
+
 static void carries_values(void **state)
 {
     (void)state;
@@ -382,11 +423,12 @@ static void walls_take_their_volume(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_faces),        cmocka_unit_test(finds_what_is_near),
-        cmocka_unit_test(joins_ranges_around),  cmocka_unit_test(samples_far_points_by_planes),
-        cmocka_unit_test(flows_at_eight_alike), cmocka_unit_test(keeps_linear_fields),
-        cmocka_unit_test(is_continuous),        cmocka_unit_test(samples_many_points_alike),
-        cmocka_unit_test(carries_values),       cmocka_unit_test(walls_take_their_volume),
+        cmocka_unit_test(numbers_faces),           cmocka_unit_test(finds_what_is_near),
+        cmocka_unit_test(joins_ranges_around),     cmocka_unit_test(samples_far_points_by_planes),
+        cmocka_unit_test(flows_at_eight_alike),    cmocka_unit_test(keeps_linear_fields),
+        cmocka_unit_test(is_continuous),           cmocka_unit_test(samples_many_points_alike),
+        cmocka_unit_test(carries_values),          cmocka_unit_test(walls_take_their_volume),
+        cmocka_unit_test(eights_are_what_each_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
