@@ -198,11 +198,12 @@ static double front_limit(const un_leaves *m, const redistancing *r)
     return limit;
 }
 
-/* A leaf's distance has changed. */
-static inline void changes(redistancing *r, int32_t c)
+/* A leaf's distance has changed, or not: without a branch. There is room for one more than all. */
+static inline void changes_if(redistancing *r, int32_t c, bool changed)
 {
-    if (!r->waits[c]) r->wait[r->waiting++] = c;
-    r->waits[c] = 1;
+    r->wait[r->waiting] = c;
+    r->waiting += changed & !r->waits[c];
+    r->waits[c] |= (uint8_t)changed;
 }
 
 /* A rank solves for its own leaves, and hears of those around. */
@@ -216,7 +217,7 @@ static void hear_of_others(const un_leaves *m, redistancing *r, double *before)
             if (c == own.begin) c = un_min64(own.end, run.end);
             if (c == run.end || !(r->depth[c] < before[c])) continue;
             before[c] = r->depth[c];
-            changes(r, (int32_t)c);
+            changes_if(r, (int32_t)c, true);
         }
     }
 }
@@ -295,9 +296,9 @@ un_status un_leaf_front_run(un_context *ctx, un_arena *arena, const un_leaf_fron
         for (int32_t i = 0; i < count; i++) {
             int32_t c = r.front[i];
             r.kept[c] = 0;
-            if (!(r.found[i] < r.depth[c] - DEPTH_NOISE * un_leaf_size(m, c))) continue;
-            r.depth[c] = r.found[i];
-            changes(&r, c);
+            bool falls = r.found[i] < r.depth[c] - DEPTH_NOISE * un_leaf_size(m, c);
+            r.depth[c] = pick(falls, r.found[i], r.depth[c]);
+            changes_if(&r, c, falls);
         }
         if (parts) hear_of_others(m, &r, before);
     }

@@ -76,10 +76,8 @@ static void mark_batch(mark_args *a, int64_t begin, int64_t end, double *sums)
                  (calm ? UN_PARTICLE_CALM : 0) | (landed ? UN_PARTICLE_LANDED : 0);
         p->flags[q] =
             (uint8_t)((wet ? flags : UN_PARTICLE_BALLISTIC) | (thin ? UN_PARTICLE_THIN : 0));
-        if (!wet)
-            sums[0] += 1;
-        else if (depth < 0 && !thin)
-            sums[1] += p->volume[q];
+        sums[0] += !wet;
+        sums[1] += (wet & (depth < 0) & !thin) ? p->volume[q] : 0; /* a toss-up */
     }
 }
 
