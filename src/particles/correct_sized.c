@@ -199,15 +199,21 @@ static __attribute__((noinline)) void push_apart(un_lanes8 sum[3], const correct
     }
 }
 
+/* What pushes an octet: others, and those at one place with one of it. Sums of their own, so that
+ * their bits do not depend on how many of a crowd are there that touch nobody. */
+typedef struct pushes {
+    un_lanes8 sum[3], together[3];
+} pushes;
+
 /* Adds what those of the crowd on the list push the octet by; nobody pushes itself. list: NULL for
  * the first `count`. (d0 - d) m_j / (d (m_i + m_j)) takes one root. All lanes are computed: whether
  * any is hit is a toss-up, and a wrong guess costs more. */
-static inline void push(un_lanes8 to[3], const correct_args *a, const octet *o, const crowd *c,
+static inline void push(pushes *to, const correct_args *a, const octet *o, const crowd *c,
                         const int32_t *list, int32_t count)
 {
     const un_bits8 id = o->id;
     const un_lanes8 x = o->x[0], y = o->x[1], z = o->x[2], r = o->r, m = o->m;
-    un_lanes8 sum[3] = {to[0], to[1], to[2]};
+    un_lanes8 sum[3] = {to->sum[0], to->sum[1], to->sum[2]};
     un_bits8 together = {0};
     for (int32_t i = 0; i < count; i++) {
         int32_t n = list ? list[i] : i;
@@ -224,8 +230,8 @@ static inline void push(un_lanes8 to[3], const correct_args *a, const octet *o, 
         sum[1] += w * dy;
         sum[2] += w * dz;
     }
-    if (un_bits8_mask(together)) push_apart(sum, a, o, c, list, count);
-    for (int axis = 0; axis < 3; axis++) to[axis] = sum[axis];
+    if (un_bits8_mask(together)) push_apart(to->together, a, o, c, list, count);
+    for (int axis = 0; axis < 3; axis++) to->sum[axis] = sum[axis];
 }
 
 /* Limits the move, and near the surface keeps only its tangential part. */
@@ -265,10 +271,11 @@ static reach_box box_around(un_box3 box, float r, un_vec3 middle)
         {(float)at.x, (float)at.y, (float)at.z}, {(float)half.x, (float)half.y, (float)half.z}, r};
 }
 
-static void set_moves(const correct_args *a, int32_t group, const octet *own,
-                      const un_lanes8 sum[3])
+static void set_moves(const correct_args *a, int32_t group, const octet *own, const pushes *by)
 {
     int32_t first = group * UN_GROUP;
+    un_lanes8 sum[3];
+    for (int axis = 0; axis < 3; axis++) sum[axis] = by->sum[axis] + by->together[axis];
     for (int32_t k = 0; k < UN_GROUP && first + k < a->own.end; k++) {
         if (first + k < a->own.begin) continue;
         float s[3] = {sum[0][k], sum[1][k], sum[2][k]};
@@ -335,12 +342,12 @@ static bool move_batch(meeting *m, int32_t first, int32_t end)
         gather(&m->crowd, &o, &around);
     }
     for (int32_t g = first; g < end; g++) {
-        un_lanes8 sum[3] = {{0}};
+        pushes by = {0};
         load(&o, a, g, middle, unit);
         around = box_around(un_groups_bounds(groups, g), un_groups_radius(groups, g), middle);
         count = choose(m->list, &m->crowd, &around);
-        push(sum, a, &o, &m->crowd, m->list, count);
-        set_moves(a, g, &o, sum);
+        push(&by, a, &o, &m->crowd, m->list, count);
+        set_moves(a, g, &o, &by);
     }
     return true;
 }
@@ -354,7 +361,7 @@ static void move_group(meeting *m, int32_t g)
     float r = un_groups_radius(groups, g);
     un_vec3 middle = un_scale(un_add(box.min, box.max), 0.5);
     reach_box around = box_around(box, r, middle);
-    un_lanes8 sum[3] = {{0}};
+    pushes by = {0};
     octet own, other;
     un_groups_walk walk;
     float unit = mass_unit(a, r);
@@ -365,11 +372,11 @@ static void move_group(meeting *m, int32_t g)
         load(&other, a, near, middle, unit);
         gather(&m->crowd, &other, &around);
         if (m->crowd.count <= CROWD_MAX - UN_GROUP) continue;
-        push(sum, a, &own, &m->crowd, NULL, m->crowd.count);
+        push(&by, a, &own, &m->crowd, NULL, m->crowd.count);
         m->crowd.count = 0;
     }
-    push(sum, a, &own, &m->crowd, NULL, m->crowd.count);
-    set_moves(a, g, &own, sum);
+    push(&by, a, &own, &m->crowd, NULL, m->crowd.count);
+    set_moves(a, g, &own, &by);
 }
 
 static void find_moves(void *arg, int64_t begin, int64_t end)
