@@ -13,7 +13,7 @@
 #                   docs/validation.md (VALIDATE="standing_wave --method tet" only that)
 #   make fuzz       fuzzes the readers of files, each for FUZZ=60 seconds
 #   make bench      timings beside Mantaflow (BENCH="--cells 64 --frames 24 --no-mantaflow"), and of
-#                   octree beside uniform, which fails above three times the time a particle
+#                   octree beside uniform, which fails above 2.9 times the time a particle
 #   make bench-parts     parts of a step by themselves: mesh, projection, resizing, surface, files
 #   make bench-solvers   the linear solvers on dumped systems, beside PETSc and hypre
 #                   (BENCH="--cells tet=46,128 uniform=54"; all sizes take an hour and 10 GB)
@@ -88,7 +88,7 @@ bench:
 	@$(configure)
 	@$(build) --target undine_app undine_shared
 	@python3 bench/dam.py build/undine $(BENCH)
-	@python3 bench/particle.py build/undine --cells 64 --repeat 5 --bound 3
+	@python3 bench/particle.py build/undine --cells 64 --repeat 5 --bound 2.9
 
 bench-parts:
 	@tools/packages.sh core test
