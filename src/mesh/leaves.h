@@ -147,20 +147,6 @@ static inline un_status un_leaves_agree(const un_leaves *leaves, un_status statu
     const un_leaf_share *s = leaves->share;
     return s ? un_ranks_agree(s->ctx, status) : status;
 }
-/* The part of a list of leaves or faces that this rank computes: all of a short one. */
-#define UN_LIST_LEAST 512
-static inline un_part un_leaves_list_own(const un_leaves *leaves, int64_t count)
-{
-    const un_leaf_share *s = leaves->share;
-    return s && count >= UN_LIST_LEAST ? un_ranks_even(s->ctx, count) : (un_part){0, count};
-}
-static inline void un_leaves_spread_list(const un_leaves *leaves, int64_t count, void *array,
-                                         size_t size)
-{
-    const un_leaf_share *s = leaves->share;
-    if (s && count >= UN_LIST_LEAST) un_ranks_spread_even(s->ctx, count, array, size);
-}
-
 static inline double un_leaf_size(const un_leaves *leaves, int64_t c)
 {
     return leaves->tree->edge[leaves->tree->level[c]];

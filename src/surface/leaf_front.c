@@ -286,13 +286,8 @@ un_status un_leaf_front_run(un_context *ctx, un_arena *arena, const un_leaf_fron
         if (limit == INFINITY) break;
         int32_t count = next_front(m, &r, limit);
         front_args f = {m, r.depth, r.front, r.found};
-        if (parts) {
-            count = keep_own(m, &r, count);
-            un_parallel_for(ctx, count, 512, solve_front, &f);
-        } else {
-            un_parallel_part(ctx, un_leaves_list_own(m, count), 512, solve_front, &f);
-            un_leaves_spread_list(m, count, r.found, sizeof *r.found);
-        }
+        if (parts) count = keep_own(m, &r, count);
+        un_parallel_for(ctx, count, 512, solve_front, &f);
         for (int32_t i = 0; i < count; i++) {
             int32_t c = r.front[i];
             r.kept[c] = 0;

@@ -155,10 +155,7 @@ un_status un_transfer_extrapolate_leaves(un_context *ctx, un_arena *arena, doubl
         return UN_OK;
     }
     for (int32_t layer = 0; layer < layers; layer++) {
-        un_parallel_part(ctx, un_leaves_list_own(m, count), 2048, extend_faces, &a);
-        un_leaves_spread_list(m, count, a.found, 1);
-        un_leaves_spread_list(m, count, a.value[0], sizeof **a.value);
-        if (w) un_leaves_spread_list(m, count, a.value[1], sizeof **a.value);
+        un_parallel_for(ctx, count, 2048, extend_faces, &a);
         count = take_found(&a, list, count, layer);
     }
     clear_rest(&a, list, count);
