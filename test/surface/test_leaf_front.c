@@ -15,34 +15,33 @@ typedef struct front {
 } front;
 
 /* A domain of one metre; fine leaves lie on the sphere. */
-static front front_begin(bool flat, int32_t coarsest, int32_t finest, double radius)
+static void front_begin(front *f, bool flat, int32_t coarsest, int32_t finest, double radius)
 {
-    front f = {.ctx = check_context()};
-    un_arena_init(&f.arena, f.ctx);
-    un_octree_init(f.ctx, &f.tree, un_v3(1, 1, flat ? 0 : 1), coarsest, finest);
+    *f = (front){.ctx = check_context()};
+    un_arena_init(&f->arena, f->ctx);
+    un_octree_init(f->ctx, &f->tree, un_v3(1, 1, flat ? 0 : 1), coarsest, finest);
     int64_t points = radius > 0 ? 2000 : 0;
     double *x[3];
-    uint8_t *level = un_arena_alloc(&f.arena, (size_t)points + 1, 1);
-    uint8_t *reach = un_arena_alloc(&f.arena, (size_t)points + 1, 1);
-    for (int a = 0; a < 3; a++) x[a] = un_arena_alloc(&f.arena, (size_t)points + 1, sizeof **x);
+    uint8_t *level = un_arena_alloc(&f->arena, (size_t)points + 1, 1);
+    uint8_t *reach = un_arena_alloc(&f->arena, (size_t)points + 1, 1);
+    for (int a = 0; a < 3; a++) x[a] = un_arena_alloc(&f->arena, (size_t)points + 1, sizeof **x);
     for (int64_t i = 0; i < points; i++) {
         double z = flat ? 0 : 2 * un_random((uint64_t)i, 1) - 1, r = sqrt(1 - z * z);
         double angle = 2 * UN_PI * un_random((uint64_t)i, 2);
         x[0][i] = 0.5 + radius * r * cos(angle);
         x[1][i] = 0.5 + radius * r * sin(angle);
         x[2][i] = flat ? 0 : 0.5 + radius * z;
-        level[i] = (uint8_t)f.tree.level_max;
+        level[i] = (uint8_t)f->tree.level_max;
         reach[i] = 1;
     }
     un_octree_request request = {points, {x[0], x[1], x[2]}, level, reach};
-    check_ok(f.ctx, un_octree_build(&f.tree, &f.arena, &request));
-    check_ok(f.ctx, un_leaves_build(&f.leaves, f.ctx, &f.tree));
-    size_t count = (size_t)f.leaves.count;
-    f.phi = un_alloc(f.ctx, count, sizeof *f.phi);
-    f.exact = un_alloc(f.ctx, count, sizeof *f.exact);
-    f.band = un_alloc(f.ctx, count, 1);
-    f.known = un_alloc_zero(f.ctx, count, 1);
-    return f;
+    check_ok(f->ctx, un_octree_build(&f->tree, &f->arena, &request));
+    check_ok(f->ctx, un_leaves_build(&f->leaves, f->ctx, &f->tree));
+    size_t count = (size_t)f->leaves.count;
+    f->phi = un_alloc(f->ctx, count, sizeof *f->phi);
+    f->exact = un_alloc(f->ctx, count, sizeof *f->exact);
+    f->band = un_alloc(f->ctx, count, 1);
+    f->known = un_alloc_zero(f->ctx, count, 1);
 }
 
 /* From `exact`, which the leaves next to the surface know. */
@@ -73,7 +72,8 @@ static void planes_are_exact(void **state)
     (void)state;
     for (int flat = 0; flat < 2; flat++)
         for (int axis = 0; axis < 3 - flat; axis++) {
-            front f = front_begin(flat, 16, 16, 0);
+            front f;
+            front_begin(&f, flat, 16, 16, 0);
             for (int32_t c = 0; c < f.leaves.count; c++) {
                 double x[3] = {f.leaves.x[c].x, f.leaves.x[c].y, f.leaves.x[c].z};
                 f.exact[c] = x[axis] - 0.41;
@@ -90,7 +90,8 @@ static void diagonals_are_exact(void **state)
 {
     (void)state;
     for (int flat = 0; flat < 2; flat++) {
-        front f = front_begin(flat, 32, 32, 0);
+        front f;
+        front_begin(&f, flat, 32, 32, 0);
         int32_t checked = 0;
         double dim = flat ? 2 : 3, h = f.tree.h;
         for (int32_t c = 0; c < f.leaves.count; c++) {
@@ -115,7 +116,8 @@ static void spheres_are_nearly_exact(void **state)
 {
     (void)state;
     for (int flat = 0; flat < 2; flat++) {
-        front f = front_begin(flat, 4, flat ? 64 : 32, 0.3);
+        front f;
+        front_begin(&f, flat, 4, flat ? 64 : 32, 0.3);
         double mean = 0, worst = 0;
         int32_t sizes = 0;
         for (int32_t c = 0; c < f.leaves.count; c++) {
