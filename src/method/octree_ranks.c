@@ -136,7 +136,7 @@ void un_octree_make_room(un_octree_flip *s)
 
 void un_octree_forget_system(un_octree_flip *s)
 {
-    if (un_leaves_in_parts(&s->leaves)) un_pressure_release(s->pressure);
+    if (un_leaves_in_parts(&s->leaves)) un_solver_release(s->pressure->solver);
 }
 
 void un_octree_forget_flow(un_octree_flip *s)

@@ -146,7 +146,7 @@ static un_status apply_pressure(un_tet *s, double dt, const double *before,
     UN_TRY(un_tet_pressure_project(s->pressure, &a->core.arena, &in, report));
     un_vec3 gravity = un_scale(def->gravity, before ? 0 : in.dt);
     if (in.bodies) un_tet_impulse(s->pressure, &in, a->tet.d, gravity, &s->impulse);
-    if (a->ranks.any) un_pressure_release(s->pressure); /* memory is what ranks are short of */
+    if (a->ranks.any) un_solver_release(s->pressure->solver);
     un_arena_reset(&a->core.arena);
     return un_step_solved(a->core.ctx, &report->solve, a->core.step_count + 1, a->core.time,
                           def->solver.tolerance);

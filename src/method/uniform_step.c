@@ -145,7 +145,7 @@ un_status un_uniform_apply_pressure(un_uniform *s, double dt, const double *befo
                         .bodies = un_core_free_bodies(&s->core)};
     UN_TRY(un_pressure_project(s->pressure, &in, report));
     if (in.bodies) un_pressure_impulse(s->pressure, &in, since, &s->impulse);
-    if (s->ranks.bars) un_pressure_release(s->pressure); /* memory is what ranks are short of */
+    if (s->ranks.bars) un_solver_release(s->pressure->solver);
     un_pressure_calm_grid(s->core.ctx, s->u, s->known, s->core.walls);
     return un_step_solved(s->core.ctx, &report->solve, s->core.step_count + 1, s->core.time,
                           s->core.def->solver.tolerance);

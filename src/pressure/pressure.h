@@ -118,8 +118,6 @@ un_status un_pressure_project(un_pressure *pressure, const un_projection *projec
 double un_pressure_at(const un_pressure *pressure, un_vec3 x);
 /* Forgets which cells are liquid, until the next projection. */
 void un_pressure_forget(un_pressure *pressure);
-/* Gives back the memory of the system, until the next projection (system.c). */
-void un_pressure_release(un_pressure *pressure);
 
 /* Faces and tets open by less than this share are slivers (slivers.c). A dam that breaks around
  * objects, 24 cells, 48 starts with `uniform`: fastest particle 26 m/s without, 10 m/s at 0.25, 8

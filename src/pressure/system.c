@@ -42,17 +42,6 @@ enum { INDEX, PLACE, ROW, COL, VAL, RHS, X, FREE, SET_VAL, SET_RHS };
     UN_TRY(un_array_need(pr->ctx, (void **)&(array), &pr->capacity[which], (size_t)(count) + 1,    \
                          sizeof *(array)))
 
-void un_pressure_release(un_pressure *pr)
-{
-    un_solver_release(pr->solver);
-    un_free(pr->ctx, pr->matrix.col);
-    un_free(pr->ctx, pr->matrix.val);
-    un_free(pr->ctx, pr->set_val);
-    pr->matrix.col = NULL;
-    pr->matrix.val = pr->set_val = NULL;
-    pr->capacity[COL] = pr->capacity[VAL] = pr->capacity[SET_VAL] = 0;
-}
-
 un_status un_pressure_need_places(un_pressure *pr, int64_t count)
 {
     NEED(pr->index, INDEX, count);
