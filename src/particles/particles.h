@@ -617,8 +617,9 @@ un_status un_particles_correct_sized(un_context *ctx, un_arena *arena, un_partic
                                      const un_correct_def *def);
 /* Groups are taken in batches: those with numbers from a multiple of UN_CORRECT_BATCH on. Over
  * ranks, all groups of a batch that holds own particles must be here (un_correct_groups), and all
- * others closer than reach + r_j to any of the boxes that un_correct_boxes gives for such a batch.
- * It returns their number. first, end: the batch here. */
+ * others closer than reach + r_j to the box that un_correct_boxes gives for such a batch; where it
+ * gives more than one, those whose particles own ones touch. It returns their number. first, end:
+ * the batch here. */
 #define UN_CORRECT_BATCH 8
 #define UN_CORRECT_BOXES (UN_CORRECT_BATCH * UN_GROUP)
 /* Where the curve jumps, groups in a row lie far apart: a batch wider than this, in largest radii,

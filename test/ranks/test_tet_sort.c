@@ -19,6 +19,10 @@ static un_vec3 velocity_at(un_vec3 x)
     return un_v3(3 * sin(50 * x.x + 3 * x.y), 2 * cos(40 * x.y + x.z), 4 * sin(30 * x.z) - 1);
 }
 
+/* Small ones in small heaps far apart: groups that follow the curve from heap to heap are wide. */
+static bool in_heaps;
+#define HEAP 43
+
 /* Of many sizes, some larger than their cells, some calm, some flying. */
 static void fill(pair *p, un_particles *to, un_context *ctx)
 {
@@ -30,11 +34,16 @@ static void fill(pair *p, un_particles *to, un_context *ctx)
     for (int32_t q = 0; q < COUNT; q++) {
         uint64_t k = (uint64_t)q;
         un_vec3 x = {size.x * un_random(k, 1), size.y * un_random(k, 2), size.z * un_random(k, 3)};
+        uint64_t heap = (uint64_t)(q / HEAP);
+        un_vec3 of = {size.x * un_random(heap, 6), size.y * un_random(heap, 7),
+                      size.z * un_random(heap, 8)};
+        if (in_heaps) x = un_mad(un_scale(of, 0.99), x, 0.01);
         un_tets_place place;
         un_tets_locate(&p->mesh, x, &place);
         double edge = un_tets_size(&p->mesh, place.tet) * (0.35 + 0.3 * un_random(k, 4));
         if (q % 23 == 0) edge *= 3;
         if (q % 101 == 0) edge *= 3;
+        if (in_heaps) edge = 0.003 * fmin(size.x, fmin(size.y, size.z));
         un_particle_set_position(to, q, x);
         un_particle_set_velocity(to, q, velocity_at(x));
         to->volume[q] = (float)(edge * edge * edge);
@@ -99,7 +108,8 @@ static void compare_particles(const markers_pair *m, bool copies)
         assert_true(s->group[g] > s->group[g - 1]);
 }
 
-/* A block of groups with an own particle is there, and all groups that its box reaches. */
+/* A block of groups with an own particle is there, and all groups that its box reaches, or if it is
+ * wide its own particles. */
 static void check_reach(const markers_pair *m)
 {
     const un_particle_share *s = &m->share;
@@ -114,10 +124,18 @@ static void check_reach(const markers_pair *m)
         float reach[UN_CORRECT_BOXES];
         int32_t boxes = un_correct_boxes(groups, begin, end, box, reach);
         for (int32_t g = begin; g < end; g++) assert_true(here[g]);
-        for (int32_t n = 0; n < boxes; n++) {
-            int32_t count = un_groups_near(groups, box[n], (double)reach[n], 1, near, COUNT);
-            for (int32_t k = 0; k < count; k++) assert_true(here[near[k]]);
+        for (int64_t q = un_max64(64 * b, s->own.begin);
+             boxes > 1 && q < un_min64(64 * b + 64, s->own.end); q++) {
+            const un_particles *all = &m->all.particles;
+            for (int64_t j = 0; j < all->count; j++) {
+                un_vec3 to = un_sub(un_particle_position(all, j), un_particle_position(all, q));
+                bool touches = un_length(to) < (double)(m->all.radius[q] + m->all.radius[j]);
+                if (touches) assert_true(here[j / UN_GROUP]);
+            }
         }
+        int32_t count =
+            boxes > 1 ? 0 : un_groups_near(groups, box[0], (double)reach[0], 1, near, COUNT);
+        for (int32_t k = 0; k < count; k++) assert_true(here[near[k]]);
     }
     free(here);
 }
@@ -223,10 +241,11 @@ static void is_that_of_one_rank(void **state)
                                            {{0.7, 1, 0.4}, 4, 32, 2000, 0, true},
                                            {{0.3, 1.7, 0.9}, 3, 28, 30, 2, false}};
     un_context *ctx = group_context(), *alone = check_context();
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 9; i++) {
         pair p;
         markers_pair m;
         tank here, there;
+        in_heaps = i >= 6;
         un_tet_walls walls, walls_all;
         pair_init(&p, ctx, alone, &trees[i % 3]);
         pair_build(&p, &trees[i % 3], 300, i % CUT_COUNT);
