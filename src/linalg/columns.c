@@ -131,7 +131,7 @@ static int32_t strong_count(const un_column_work *w)
 un_status un_columns_begin(un_column_work *w)
 {
     size_t count = (size_t)strong_count(w);
-   
+    w->corrected = false;
     UN_TRY(
         un_array_need(w->ctx, (void **)&w->v, &w->capacity[6], count * (size_t)w->n, sizeof *w->v));
     return un_array_need(w->ctx, (void **)&w->factor, &w->capacity[7], count * count,

@@ -117,8 +117,7 @@ static int64_t add_group(const un_copying *c, int64_t group, const uint8_t *asks
 }
 
 /* Boxes that others are told: blocks, with others' particles in the first and the last, or what
- * this rank has in wide ones. Correction takes the groups of those one by one, however boxes are
- * rounded.
+ * this rank has in wide ones: correction takes their groups one by one, however boxes are rounded.
  */
 static int64_t list_told(const un_copying *c, const un_block_box *box, un_part blocks,
                          un_block_box *told)
